@@ -25,7 +25,8 @@ template <class... Parts>
 // Throws Error unless `ok`; the parts are only formatted on failure. Active in every build type.
 template <class... Parts>
 void check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(parts...);
+  if (!ok) [[unlikely]]
+    fail(parts...);
 }
 
 }  // namespace prenorm

@@ -1,0 +1,290 @@
+#include "autograd/gradcheck_derivative.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "autograd/gradcheck_reason.h"
+#include "autograd/ops.h"
+
+namespace prenorm {
+namespace {
+
+// The Jacobian is compared element by element up to this size.
+constexpr std::size_t kJacobianRows = 128, kJacobianElements = 4096;
+// After so many wrong elements the rest is not looked at twice.
+constexpr int kSecondLooks = 8;
+// Where a large gradient is wrong: so many of its elements are compared, to tell how many are.
+constexpr std::int64_t kSampled = 256;
+std::vector<double> random_direction(std::int64_t size, Generator& generator) {
+  std::vector<double> direction(static_cast<std::size_t>(size));
+  double squares = 0;
+  for (double& value : direction) {
+    value = generator.standard_normal();
+    squares += value * value;
+  }
+  for (double& value : direction) value /= std::sqrt(squares);
+  return direction;
+}
+
+}  // namespace
+
+Tensors random_cotangents(const Tensors& outputs, Generator& generator) {
+  Tensors cotangents;
+  for (const Tensor& output : outputs) {
+    if (!is_float(output.dtype())) {
+      cotangents.emplace_back();
+      continue;
+    }
+    std::vector<double> values(static_cast<std::size_t>(output.numel()));
+    for (double& value : values) value = generator.standard_normal();
+    cotangents.push_back(Tensor::of(values, output.shape(), {.dtype = output.dtype()}));
+  }
+  return cotangents;
+}
+
+Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
+                       bool create_graph) {
+  Tensors differentiable, their_cotangents, inputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].requires_grad()) continue;
+    differentiable.push_back(outputs[i]);
+    their_cotangents.push_back(cotangents[i]);
+  }
+  Gradients gradients(variables.size());
+  if (differentiable.empty()) return gradients;
+  for (const NamedTensor& variable : variables) inputs.push_back(variable.tensor);
+  const Tensors results = grad(differentiable, inputs, their_cotangents,
+                               {.create_graph = create_graph, .keep_graph = true, .allow_unused = true});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].defined()) gradients[i] = flatten({results[i]});
+  }
+  return gradients;
+}
+
+DerivativeCheck::DerivativeCheck(Differentiable function, const GradcheckOptions& options, Generator& generator)
+    : function_(std::move(function)),
+      options_(options),
+      generator_(generator),
+      tolerance_(function_.order == 1 ? options.tolerance : options.tolerance_second),
+      outputs_(function_.record()),
+      cotangents_(random_cotangents(outputs_, generator)),
+      probe_(function_.variables, function_.evaluate) {
+  add_row(cotangents_, true);
+  if (function_.order == 1) add_jacobian_rows();
+  choose_lines();
+}
+
+void DerivativeCheck::add_row(const Tensors& cotangents, bool create_graph) {
+  Tensors defined;
+  for (const Tensor& cotangent : cotangents) {
+    if (cotangent.defined()) defined.push_back(cotangent);
+  }
+  Row row;
+  row.weights = flatten(defined);
+  row.plain = gradients_of(outputs_, function_.variables, cotangents);
+  if (create_graph) row.create_graph = gradients_of(outputs_, function_.variables, cotangents, true);
+  for (const Gradients* gradients : {&row.plain, &row.create_graph}) {
+    for (const std::vector<double>& gradient : *gradients) {
+      for (double value : gradient) {
+        if (std::isfinite(value)) largest_ = std::max(largest_, std::abs(value));
+      }
+    }
+  }
+  rows_.push_back(std::move(row));
+}
+
+// One row for each element of the outputs, with a cotangent that is 1 there and 0 elsewhere.
+void DerivativeCheck::add_jacobian_rows() {
+  const std::size_t rows = rows_[0].weights.size();
+  std::size_t columns = 0;
+  for (std::size_t v = 0; v < function_.variables.size(); ++v) {
+    columns += static_cast<std::size_t>(probe_.size(static_cast<std::int64_t>(v)));
+  }
+  if (rows == 1 || rows > kJacobianRows || rows * columns > kJacobianElements) return;
+  for (std::size_t i = 0; i < cotangents_.size(); ++i) {
+    if (!cotangents_[i].defined()) continue;
+    for (std::int64_t element = 0; element < cotangents_[i].numel(); ++element) {
+      Tensors one;
+      for (const Tensor& cotangent : cotangents_) {
+        one.push_back(cotangent.defined() ? zeros_like(cotangent) : Tensor());
+      }
+      Movable(one[i]).move(element, 1);
+      add_row(one, false);
+    }
+  }
+}
+
+void DerivativeCheck::choose_lines() {
+  std::int64_t all = 0;
+  for (std::size_t v = 0; v < function_.variables.size(); ++v) all += probe_.size(static_cast<std::int64_t>(v));
+  for (std::size_t v = 0; v < function_.variables.size(); ++v) {
+    const auto variable = static_cast<std::int64_t>(v);
+    const std::int64_t size = probe_.size(variable);
+    if (all <= options_.full_limit || size <= options_.directions + options_.samples) {
+      for (std::int64_t element = 0; element < size; ++element) add_line({variable, element});
+      continue;
+    }
+    for (std::int64_t i = 0; i < options_.directions; ++i) {
+      add_line({variable, 0, random_direction(size, generator_)});
+    }
+    for (std::int64_t i = 0; i < options_.samples; ++i) {
+      add_line({variable, static_cast<std::int64_t>(generator_.uniform() * static_cast<double>(size))});
+    }
+  }
+}
+
+void DerivativeCheck::add_line(Line line) {
+  const Sides sides = probe_.sides(line, options_.step);
+  std::vector<Difference>& differences = numeric_.emplace_back();
+  for (const Row& row : rows_) {
+    differences.push_back(difference(sides, probe_.centre(), row.weights));
+    const double size = std::abs(differences.back().central);
+    if (std::isfinite(size)) largest_ = std::max(largest_, size);
+  }
+  lines_.push_back(std::move(line));
+}
+
+bool DerivativeCheck::is_vacuous() const {
+  // Values on the way to the outputs round too; they are taken to be about 1.
+  const auto is_noise = [](const Difference& d) {
+    return std::abs(d.central) <= 16 * std::max(d.noise, std::numeric_limits<double>::epsilon() / d.step);
+  };
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    if (!std::all_of(numeric_[line].begin(), numeric_[line].end(), is_noise)) return false;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      if (!(std::abs(analytic(row, line, GradcheckBackward::plain)) <= 1e-10)) return false;
+    }
+    if (!(std::abs(analytic(0, line, GradcheckBackward::create_graph)) <= 1e-10)) return false;
+  }
+  return true;
+}
+
+double DerivativeCheck::worst() const {
+  double worst = 0;
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const double a = analytic(row, line, GradcheckBackward::plain);
+      worst = std::max(worst, relative_error(a, numeric_[line][row].central, largest_));
+    }
+  }
+  return worst;
+}
+
+void DerivativeCheck::run(GradcheckReport& report) {
+  report.elements += static_cast<std::int64_t>(lines_.size() * rows_.size());
+  for (std::size_t v = 0; v < function_.variables.size(); ++v) compare(static_cast<std::int64_t>(v), report);
+}
+
+double DerivativeCheck::analytic(std::size_t row, std::size_t line, GradcheckBackward backward) const {
+  const std::vector<double>& gradient = rows_[row].of(backward)[static_cast<std::size_t>(lines_[line].variable)];
+  return gradient.empty() ? 0 : Probe::along(lines_[line], gradient);
+}
+
+// The first wrong row tells enough.
+void DerivativeCheck::compare(std::int64_t variable, GradcheckReport& report) {
+  double& worst = function_.order == 1 ? report.worst_first : report.worst_second;
+  const auto is_wrong = [](const Finding& finding) { return !finding.verdict.right; };
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    std::vector<Finding> findings = judge(variable, row, false);
+    for (const Finding& finding : findings) {
+      const double error = finding.verdict.error;
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+      report.smallest_step = std::min(report.smallest_step, finding.verdict.numeric.step);
+    }
+    const auto wrong = std::find_if(findings.begin(), findings.end(), is_wrong);
+    if (wrong == findings.end()) continue;
+    if (!lines_[wrong->line].is_element()) {
+      locate(*wrong, row);
+      const std::vector<Finding> elements = judge(variable, row, true);
+      if (std::any_of(elements.begin(), elements.end(), is_wrong)) findings = elements;
+    }
+    report.failures.push_back(explain(variable, row, findings));
+    return;
+  }
+}
+
+std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variable, std::size_t row,
+                                                             bool only_elements) {
+  const Standard standard = this->standard();
+  std::vector<Finding> findings;
+  int wrong = 0;
+  for (std::size_t line = 0; line < lines_.size(); ++line) {
+    if (lines_[line].variable != variable || (only_elements && !lines_[line].is_element())) continue;
+    for (GradcheckBackward backward : {GradcheckBackward::plain, GradcheckBackward::create_graph}) {
+      if (!rows_[row].has(backward)) continue;
+      const double a = analytic(row, line, backward);
+      Verdict verdict = first_look(a, numeric_[line][row], standard);
+      if (!verdict.right && std::isfinite(a) && wrong < kSecondLooks) {
+        verdict = second_look(a, differences(line, row), standard);
+      }
+      if (!verdict.right) ++wrong;
+      findings.push_back({line, backward, verdict});
+    }
+  }
+  return findings;
+}
+
+// With the steps of kLadder.
+std::vector<Difference> DerivativeCheck::differences(std::size_t line, std::size_t row) {
+  std::vector<Sides>& ladder = ladders_[line];
+  if (ladder.empty()) {
+    for (double factor : kLadder) ladder.push_back(probe_.sides(lines_[line], factor * options_.step));
+  }
+  std::vector<Difference> steps;
+  for (const Sides& sides : ladder) steps.push_back(difference(sides, probe_.centre(), rows_[row].weights));
+  return steps;
+}
+
+// Halves a direction until one element is left, going after the larger error; and compares that element and others.
+void DerivativeCheck::locate(const Finding& finding, std::size_t row) {
+  const Line whole = lines_[finding.line];
+  const std::int64_t size = probe_.size(whole.variable);
+  const std::vector<double>& gradient =
+      rows_[row].of(finding.backward)[static_cast<std::size_t>(whole.variable)];
+  const auto error_in = [&](std::int64_t begin, std::int64_t end) {
+    Line part{whole.variable, 0, std::vector<double>(static_cast<std::size_t>(size), 0.0)};
+    std::copy(whole.direction.begin() + begin, whole.direction.begin() + end, part.direction.begin() + begin);
+    const Sides sides = probe_.sides(part, options_.step);
+    const double numeric = difference(sides, probe_.centre(), rows_[row].weights).central;
+    return std::abs((gradient.empty() ? 0 : Probe::along(part, gradient)) - numeric);
+  };
+  std::int64_t begin = 0, end = size;
+  while (end - begin > 1) {
+    const std::int64_t middle = begin + (end - begin) / 2;
+    (error_in(begin, middle) >= error_in(middle, end) ? end : begin) = middle;
+  }
+  add_line({whole.variable, begin});
+  for (std::int64_t i = 0; i < std::min(size, kSampled); ++i) {
+    add_line({whole.variable, size <= kSampled ? i : random_element(size, generator_)});
+  }
+}
+
+GradcheckFailure DerivativeCheck::explain(std::int64_t variable, std::size_t row,
+                                          const std::vector<Finding>& findings) const {
+  using enum GradcheckBackward;
+  const auto wrong_in = [&](GradcheckBackward backward) {
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return finding.backward == backward && !finding.verdict.right;
+    });
+  };
+  const auto v = static_cast<std::size_t>(variable);
+  const NamedTensor& named = function_.variables[v];
+  GradcheckFailure failure{.order = function_.order, .input = named.path, .shape = named.tensor.shape()};
+  const GradcheckBackward shown = wrong_in(plain) ? plain : create_graph;
+  if (rows_[row].has(create_graph) && !(wrong_in(plain) && wrong_in(create_graph))) failure.backward = shown;
+
+  Evidence evidence{.shape = failure.shape, .x = flatten({named.tensor}), .sizes = all_sizes()};
+  const Finding* worst = nullptr;
+  std::map<std::int64_t, const Finding*> by_element;
+  for (const Finding& finding : findings) {
+    if (finding.backward != shown) continue;
+    if (lines_[finding.line].is_element()) by_element[lines_[finding.line].element] = &finding;
+    if (!finding.verdict.right && (worst == nullptr || is_worse(finding.verdict, worst->verdict))) worst = &finding;
+  }
+  for (const auto& [element, finding] : by_element) evidence.add(element, finding->verdict);
+  failure.describe_verdict(...);
+  return failure;
+}
+
+}  // namespace prenorm

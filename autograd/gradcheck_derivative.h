@@ -1,0 +1,96 @@
+// The check of one derivative by differences: the first, of f, or the second, which is the first of f's gradients.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "autograd/gradcheck.h"
+#include "autograd/gradcheck_differences.h"
+#include "autograd/gradcheck_verdict.h"
+#include "autograd/random.h"
+#include "autograd/tensor.h"
+
+namespace prenorm {
+
+// A function whose first derivative is checked. It reads its variables where they are, so that they can be moved.
+struct Differentiable {
+  int order = 1;  // of the derivative of f that this comes to
+  NamedTensors variables;
+  std::function<Tensors()> record;    // the outputs, in a graph
+  std::function<Tensors()> evaluate;  // the same values
+};
+
+// By variable, row-major; empty where backward gives none.
+using Gradients = std::vector<std::vector<double>>;
+
+// One for each output; undefined for those of no float type.
+Tensors random_cotangents(const Tensors& outputs, Generator& generator);
+// Gradients of sum(outputs * cotangents) with respect to the variables; the graph is kept.
+Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
+                       bool create_graph = false);
+
+class DerivativeCheck {
+ public:
+  DerivativeCheck(Differentiable function, const GradcheckOptions& options, Generator& generator);
+
+  const Tensors& outputs() const { return outputs_; }
+  const Tensors& cotangents() const { return cotangents_; }
+  // Of backward at these cotangents, without create_graph.
+  const Gradients& gradients() const { return rows_[0].plain; }
+  double largest() const { return largest_; }  // gradient in the check, analytic or numeric
+
+  // No analytic gradient exceeds 1e-10 and no numeric one the rounding noise of its difference.
+  bool is_vacuous() const;
+  // Compares all, and adds what it finds to the report.
+  void run(GradcheckReport& report);
+  // The worst relative error as measured, without trying other steps.
+  double worst() const;
+
+ private:
+  // What backward gives for one choice of cotangents.
+  struct Row {
+    std::vector<double> weights;    // the cotangents, flattened
+    Gradients plain, create_graph;  // the latter only in the first row
+    bool has(GradcheckBackward backward) const { return backward == GradcheckBackward::plain || !create_graph.empty(); }
+    const Gradients& of(GradcheckBackward backward) const {
+      return backward == GradcheckBackward::plain ? plain : create_graph;
+    }
+  };
+  // A verdict on one line, by one of the two backwards.
+  struct Finding {
+    std::size_t line;
+    GradcheckBackward backward;
+    Verdict verdict;
+  };
+
+  void add_row(const Tensors& cotangents, bool create_graph);
+  void add_jacobian_rows();
+  void choose_lines();
+  void add_line(Line line);
+  bool is_of(std::size_t line, std::int64_t variable) const { return lines_[line].variable == variable; }
+
+  double analytic(std::size_t row, std::size_t line, GradcheckBackward backward) const;
+  std::vector<Finding> judge(std::int64_t variable, std::size_t row, bool only_elements);
+  Verdict look_closer(const Finding& finding, std::size_t row);
+
+  void compare(std::int64_t variable, GradcheckReport& report);
+  void locate(const Finding& finding, std::size_t row);
+  GradcheckFailure explain(std::int64_t variable, std::size_t row, const std::vector<Finding>& findings) const;
+  std::vector<std::int64_t> all_sizes() const;
+
+  const Differentiable function_;
+  const GradcheckOptions options_;
+  Generator& generator_;
+  const double tolerance_;
+  Tensors outputs_, cotangents_;
+  Probe probe_;
+  std::vector<Row> rows_;
+  std::vector<Line> lines_;
+  std::vector<std::vector<Difference>> numeric_;       // by line and row
+  std::map<std::size_t, std::vector<Sides>> ladders_;  // by line: see kLadder
+  double largest_ = 0;
+};
+
+}  // namespace prenorm

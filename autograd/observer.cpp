@@ -1,0 +1,28 @@
+#include "autograd/observer.h"
+
+#include <algorithm>
+
+namespace prenorm {
+namespace {
+
+std::vector<Observer*>& observers() {
+  thread_local std::vector<Observer*> list;
+  return list;
+}
+
+}  // namespace
+
+Observer::Observer() { observers().push_back(this); }
+Observer::~Observer() { std::erase(observers(), this); }
+
+bool Observer::any() { return !observers().empty(); }
+
+void Observer::tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs) {
+  for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->node_made(node, inputs, outputs);
+}
+void Observer::tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
+                                    const Tensors& gradients) {
+  for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->backward_called(node, cotangents, gradients);
+}
+
+}  // namespace prenorm

@@ -1,0 +1,33 @@
+// Observers are told of every node made and of every call of backward on this thread. The viewer, the NaN check and the
+// explainer of missing gradients are observers; the engine knows none of them.
+#pragma once
+
+#include <memory>
+
+#include "autograd/node.h"
+
+namespace prenorm {
+
+// Observes from construction to destruction, on the thread that made it. Several may observe at once.
+class Observer {
+ public:
+  Observer();
+  virtual ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  // After forward. The node's scope() tells the module path. Keeping the node keeps its graph alive.
+  virtual void node_made(const std::shared_ptr<const Node>& /*node*/, const Tensors& /*inputs*/,
+                         const Tensors& /*outputs*/) {}
+  // After a node's backward: the cotangents it was given and the gradients it gave, one an input; undefined where none.
+  // For a leaf: its total gradient as cotangent, and no gradients.
+  virtual void backward_called(const std::shared_ptr<const Node>& /*node*/, const Tensors& /*cotangents*/,
+                               const Tensors& /*gradients*/) {}
+
+  static bool any();
+  static void tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs);
+  static void tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
+                                   const Tensors& gradients);
+};
+
+}  // namespace prenorm

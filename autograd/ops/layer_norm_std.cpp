@@ -1,0 +1,151 @@
+// LayerNorm, unbiased form (the Annotated Transformer's; not the one of Ba et al.):
+//
+//   y = a_2 * x_hat + b_2,  x_hat = (x - mean) / (std + eps),  std = sqrt(sum((x - mean)^2) / (n - 1))
+//
+// over rows of n >= 2 elements. It differs from the standard form twice: n - 1 under the root, and eps outside of it.
+//
+// Derivation, for one row, d = x - mean, r = 1 / (std + eps) and g = a_2 * dy, the gradient of x_hat = d r:
+//     d std / dx_j = d_j / ((n - 1) std)         (the part through the mean vanishes: sum(d) = 0)
+//     d r / dx_j = -r^2 d_j / ((n - 1) std)
+//     d x_hat_i / dx_j = r (1[i = j] - 1/n) - d_i r^2 d_j / ((n - 1) std)
+//   summed over i with g_i:
+//     dx = r * (g - mean(g)) - d * r^2 * sum(g * d) / ((n - 1) std)
+//   On a constant row std = 0 has no derivative; it is taken as 0, which leaves dx = (g - mean(g)) / eps.
+//     da_2 = sum over rows of dy * x_hat,  db_2 = sum over rows of dy
+
+#include <cmath>
+
+#include "autograd/ops/layer_norm.h"
+
+namespace prenorm {
+namespace {
+
+// mean is counted from the row's first element, see centred(); spread is std.
+template <class T>
+PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
+  const auto [rows, n, all, a_2, b_2, out, mean, std] = block;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* x = all + r * n;
+    T* y = out + r * n;
+    const T first = x[0];
+    T total = 0;
+#pragma omp simd reduction(+ : total)
+    for (std::int64_t i = 0; i < n; ++i) total += x[i] - first;
+    const T m = total / static_cast<T>(n);
+    T squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T d = x[i] - first - m;
+      squares += d * d;
+    }
+    const T s = std::sqrt(squares / static_cast<T>(n - 1));
+    const T scale = 1 / (s + eps);
+    mean[r] = m;
+    std[r] = s;
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T x_hat = (x[i] - first - m) * scale;
+      y[i] = (a_2 != nullptr ? a_2[i] : T{1}) * x_hat + (b_2 != nullptr ? b_2[i] : T{0});
+    }
+  }
+}
+
+template <class T>
+PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
+  const auto [rows, n, all, a_2, mean, std, all_dy, all_dx, add, da_2, db_2] = block;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T *x = all + r * n, *dy = all_dy + r * n;
+    const T first = x[0], m = mean[r], scale = 1 / (std[r] + eps);
+    if (da_2 != nullptr) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) da_2[i] += dy[i] * (x[i] - first - m) * scale;
+    }
+    if (db_2 != nullptr) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) db_2[i] += dy[i];
+    }
+    if (all_dx == nullptr) continue;
+    T* dx = all_dx + r * n;
+    T sum_g = 0, sum_gd = 0;
+#pragma omp simd reduction(+ : sum_g, sum_gd)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T g = (a_2 != nullptr ? a_2[i] : T{1}) * dy[i];
+      sum_g += g;
+      sum_gd += g * (x[i] - first - m);
+    }
+    const T mean_g = sum_g / static_cast<T>(n);
+    const T along = std[r] == 0 ? T{0} : scale * scale * sum_gd / (static_cast<T>(n - 1) * std[r]);
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T g = (a_2 != nullptr ? a_2[i] : T{1}) * dy[i];
+      dx[i] = (add ? dx[i] : T{0}) + scale * (g - mean_g) - (x[i] - first - m) * along;
+    }
+  }
+}
+
+// Inputs x [R, n], a_2 [n], b_2 [n]; outputs y [R, n] and, for backward, mean [R] and std [R].
+struct LayerNormStd final : Node {
+  explicit LayerNormStd(double eps) : eps(eps) {}
+  const double eps;
+
+  const OpInfo& info() const override {
+    static constexpr OpInfo info{
+        .name = "layer_norm_std",
+        .formula = "y = a_2 * x_hat + b_2, x_hat = d / (std(x) + eps), d = x - mean(x), std with n - 1",
+        .derivative =
+            "g = a_2 * dy; r = 1 / (std + eps); dx = r * (g - mean(g)) - d * r^2 * sum(g * d) / ((n - 1) std); "
+            "da_2 = sum(dy * x_hat); db_2 = sum(dy)",
+        .reference = "The Annotated Transformer (Rush 2018), class LayerNorm",
+        .file = "autograd/ops/layer_norm_std.cpp"};
+    return info;
+  }
+
+  Tensors forward(const Tensors& in) const override {
+    return norm_forward("layer_norm_std", in,
+                        [this]<class T>(const NormForward<T>& block) { forward_rows(block, static_cast<T>(eps)); });
+  }
+
+  Saves saves() const override { return {.inputs = {0, 1}, .outputs = {1, 2}}; }
+
+  void backward(const Tensors& dy, GradientSink& dx) const override {
+    if (GradMode::enabled()) return formula(dy[0], dx);
+    norm_backward(*this, dy[0], dx,
+                  [this]<class T>(const NormBackward<T>& block) { backward_rows(block, static_cast<T>(eps)); });
+  }
+
+  // The same in ops, to be differentiated again. The statistics are formed anew: saved ones would lead nowhere.
+  void formula(const Tensor& dy, GradientSink& dx) const {
+    const Tensor d = centred(input(0));
+    const double n = static_cast<double>(input_shape(0)[1]);
+    const Tensor s = sqrt(sum(d * d, {-1}, true) / (n - 1));
+    const Tensor r = 1.0 / (s + eps);
+    if (dx.needs(0)) {
+      const Tensor g = has_input(1) ? input(1) * dy : dy;
+      // Where s is 0 so is d, and any divisor but 0 makes the last term vanish.
+      const Tensor divisor = (n - 1) * masked_fill(s, eq(s, zeros_like(s)), 1);
+      dx.add(0, r * (g - mean(g, {-1}, true)) - d * (r * r * sum(g * d, {-1}, true) / divisor));
+    }
+    if (has_input(1) && dx.needs(1)) dx.add(1, sum(dy * (d * r), {0}));
+    if (has_input(2) && dx.needs(2)) dx.add(2, sum(dy, {0}));
+  }
+};
+
+}  // namespace
+
+Tensor layer_norm_std(const Tensor& x, const Tensor& a_2, const Tensor& b_2, double eps) {
+  check(x.defined() && x.dims() >= 1, "layer_norm_std: expected [..., n]");
+  const std::int64_t n = x.size(-1);
+  check(n != 1, "layer_norm_std: x ", x.shape(),
+        " has rows of one element, whose unbiased std is 0 / 0; expected at least 2");
+  for (const Tensor& parameter : {a_2, b_2}) {
+    if (!parameter.defined()) continue;
+    check_same_dtype("layer_norm_std", x, parameter);
+    check(parameter.shape() == Shape{n}, "layer_norm_std: a_2 and b_2 are [", n, "] for x ", x.shape(), ", got ",
+          parameter.shape());
+  }
+  check(eps >= 0, "layer_norm_std: eps is not negative, got ", eps);
+  const std::int64_t R = numel(Shape(x.shape().begin(), x.shape().end() - 1));
+  return reshape(apply_op<LayerNormStd>({reshape(x, {R, n}), a_2, b_2}, eps)[0], x.shape());
+}
+
+}  // namespace prenorm

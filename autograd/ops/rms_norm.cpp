@@ -1,0 +1,127 @@
+// RMSNorm (Zhang, Sennrich 2019, "Root Mean Square Layer Normalization", equation 4; eps as in PyTorch):
+//
+//   y = weight * x_hat,  x_hat = x * rstd,  rstd = 1 / sqrt(mean(x^2) + eps)
+//
+// over rows of n elements: LayerNorm without the mean.
+//
+// Derivation, for one row and g = weight * dy, the gradient of x_hat:
+//     d rstd / dx_j = -rstd^3 x_j / n = -rstd^2 x_hat_j / n
+//     d x_hat_i / dx_j = rstd 1[i = j] + x_i (-rstd^2 x_hat_j / n) = rstd (1[i = j] - x_hat_i x_hat_j / n)
+//   summed over i with g_i:
+//     dx = rstd * (g - x_hat * mean(g * x_hat))
+//   So the part of g along x_hat never reaches x: scaling x changes nothing, up to eps.
+//     dweight = sum over rows of dy * x_hat
+
+#include <cmath>
+
+#include "autograd/ops/layer_norm.h"
+
+namespace prenorm {
+namespace {
+
+// The statistics are mean(x^2) and rstd.
+template <class T>
+PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
+  const auto [rows, n, all, weight, none, out, mean_square, rstd] = block;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* x = all + r * n;
+    T* y = out + r * n;
+    T squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+    mean_square[r] = squares / static_cast<T>(n);
+    const T s = 1 / std::sqrt(mean_square[r] + eps);
+    rstd[r] = s;
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (weight != nullptr ? weight[i] : T{1}) * (x[i] * s);
+  }
+}
+
+template <class T>
+PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
+  const auto [rows, n, all, weight, mean_square, rstd, all_dy, all_dx, add, dweight, none] = block;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T *x = all + r * n, *dy = all_dy + r * n;
+    const T s = rstd[r];
+    if (dweight != nullptr) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) dweight[i] += dy[i] * (x[i] * s);
+    }
+    if (all_dx == nullptr) continue;
+    T* dx = all_dx + r * n;
+    T sum_gx = 0;
+#pragma omp simd reduction(+ : sum_gx)
+    for (std::int64_t i = 0; i < n; ++i) sum_gx += (weight != nullptr ? weight[i] : T{1}) * dy[i] * (x[i] * s);
+    const T mean_gx = sum_gx / static_cast<T>(n);
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T g = (weight != nullptr ? weight[i] : T{1}) * dy[i];
+      dx[i] = (add ? dx[i] : T{0}) + s * (g - x[i] * s * mean_gx);
+    }
+  }
+}
+
+// Inputs x [R, n], weight [n]; outputs y [R, n] and, for backward, mean(x^2) [R] and rstd [R].
+struct RmsNorm final : Node {
+  explicit RmsNorm(double eps) : eps(eps) {}
+  const double eps;
+
+  const OpInfo& info() const override {
+    static constexpr OpInfo info{
+        .name = "rms_norm",
+        .formula = "y = weight * x_hat, x_hat = x * rstd, rstd = 1 / sqrt(mean(x^2) + eps)",
+        .derivative = "g = weight * dy; dx = rstd * (g - x_hat * mean(g * x_hat)); dweight = sum(dy * x_hat)",
+        .reference = "Zhang, Sennrich 2019, Root Mean Square Layer Normalization, eq. 4",
+        .file = "autograd/ops/rms_norm.cpp"};
+    return info;
+  }
+
+  Tensors forward(const Tensors& in) const override {
+    return norm_forward("rms_norm", in,
+                        [this]<class T>(const NormForward<T>& block) { forward_rows(block, static_cast<T>(eps)); });
+  }
+
+  Saves saves() const override { return {.inputs = {0, 1}, .outputs = {1, 2}}; }
+
+  void backward(const Tensors& dy, GradientSink& dx) const override {
+    if (GradMode::enabled()) return formula(dy[0], dx);
+    norm_backward(*this, dy[0], dx, [](const auto& block) { backward_rows(block); });
+  }
+
+  // The same in ops, to be differentiated again. rstd is formed anew: a saved one would lead nowhere.
+  void formula(const Tensor& dy, GradientSink& dx) const {
+    const Tensor x = input(0);
+    const Tensor rstd = 1.0 / sqrt(mean(x * x, {-1}, true) + eps);
+    const Tensor x_hat = x * rstd;
+    if (dx.needs(0)) {
+      const Tensor g = has_input(1) ? input(1) * dy : dy;
+      dx.add(0, rstd * (g - x_hat * mean(g * x_hat, {-1}, true)));
+    }
+    if (has_input(1) && dx.needs(1)) dx.add(1, sum(dy * x_hat, {0}));
+  }
+};
+
+}  // namespace
+
+Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps) {
+  check(x.defined(), "rms_norm: x is undefined");
+  const std::int64_t dims = normalized_shape.dims(), lead = x.dims() - dims;
+  check(dims >= 1 && lead >= 0 && Shape(x.shape().begin() + lead, x.shape().end()) == normalized_shape, "rms_norm: x ",
+        x.shape(), " does not end in the normalized shape ", normalized_shape);
+  if (weight.defined()) {
+    check_same_dtype("rms_norm", x, weight);
+    check(weight.shape() == normalized_shape, "rms_norm: weight has the normalized shape ", normalized_shape, ", got ",
+          weight.shape());
+  }
+  check(eps >= 0, "rms_norm: eps is not negative, got ", eps);
+  const std::int64_t n = numel(normalized_shape), R = numel(Shape(x.shape().begin(), x.shape().begin() + lead));
+  const Tensor flat = weight.defined() ? reshape(weight, {n}) : weight;
+  return reshape(apply_op<RmsNorm>({reshape(x, {R, n}), flat}, eps)[0], x.shape());
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  check(x.defined() && x.dims() >= 1, "rms_norm: expected [..., n]");
+  return rms_norm(x, weight.defined() ? weight.shape() : Shape{x.size(-1)}, weight, eps);
+}
+
+}  // namespace prenorm
