@@ -35,8 +35,6 @@ constexpr double kMinPieceWork = 5e5;
 // Above this there are two pieces a thread rather than one: packing costs little against the work, and a thread that
 // starts late or is slowed down by another process can take fewer of them.
 constexpr double kLargePieceWork = 8e6;
-// What a call to BLAS costs before it multiplies, as work.
-constexpr double kCallWork = 1e4;
 
 struct Blas {
   bool small_kernels;  // has small-matrix kernels for float that pay: OpenBLAS on cores with AVX-512
@@ -220,8 +218,7 @@ void batched_gemm(int64_t batch, bool trans_a, bool trans_b, int64_t m, int64_t 
     }
   };
   const int threads = num_threads();
-  const double total = static_cast<double>(batch) * (work(m, n, k) + kCallWork);
-  const double wanted = std::min(total / kMinPieceWork, 4.0 * threads);
+  const double wanted = std::min(static_cast<double>(batch) * work(m, n, k) / kMinPieceWork, 4.0 * threads);
   // Too few items to go round, or too little work: one by one, each cut within if it is large.
   if (batch < threads || wanted < 2) return run_items(0, batch, cut_for(first, threads));
   const int64_t blocks = std::min(batch, static_cast<int64_t>(wanted));

@@ -85,7 +85,7 @@ enum class GradcheckReason {
   not_finite,       // NaN or infinite
   kink,             // left and right derivatives differ
   step_too_large,   // a smaller step gives the analytic value
-  rounding,         // a larger step gives the analytic value
+  rounding,         // of the outputs hides the derivative; a larger step may show it
   disagreement,     // two ways to run backward give different gradients
   vacuous,          // all gradients are zero
 };
@@ -98,10 +98,10 @@ enum class GradcheckBackward { both, plain, create_graph };
 struct GradcheckFailure {
   int order = 1;
   GradcheckReason reason = GradcheckReason::unknown;
-  std::string detail;            // the reason in words
-  std::string input;             // its path; at order 2 also "cotangent 0", …
-  Shape shape;                   // of the input
-  Shape coordinate;              // of the element; empty for a scalar
+  std::string detail = {};       // the reason in words
+  std::string input = {};        // its path; at order 2 also "cotangent 0", …
+  Shape shape = {};              // of the input
+  Shape coordinate = {};         // of the element; empty for a scalar
   bool along_direction = false;  // no single element is wrong enough to be found
   GradcheckBackward backward = GradcheckBackward::both;
   double analytic = 0, numeric = 0;  // for `disagreement`: the two gradients

@@ -1,8 +1,8 @@
 #include "autograd/gradcheck_derivative.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
 
 #include "autograd/gradcheck_reason.h"
 #include "autograd/ops.h"
@@ -25,6 +25,20 @@ std::vector<double> random_direction(std::int64_t size, Generator& generator) {
   }
   for (double& value : direction) value /= std::sqrt(squares);
   return direction;
+}
+
+std::int64_t random_element(std::int64_t size, Generator& generator) {
+  return static_cast<std::int64_t>(generator.uniform() * static_cast<double>(size));
+}
+
+// A verdict is worth more after a second look; and a wrong value tells more than a kink or a step, whatever their
+// sizes.
+bool is_worse(const Verdict& a, const Verdict& b) {
+  const auto rank = [](const Verdict& verdict) {
+    const bool settled = verdict.looked_closer || verdict.reason != GradcheckReason::unknown;
+    return settled ? verdict.reason == GradcheckReason::unknown ? 2 : 1 : 0;
+  };
+  return rank(a) != rank(b) ? rank(a) > rank(b) : a.error > b.error;
 }
 
 }  // namespace
@@ -66,7 +80,6 @@ DerivativeCheck::DerivativeCheck(Differentiable function, const GradcheckOptions
     : function_(std::move(function)),
       options_(options),
       generator_(generator),
-      tolerance_(function_.order == 1 ? options.tolerance : options.tolerance_second),
       outputs_(function_.record()),
       cotangents_(random_cotangents(outputs_, generator)),
       probe_(function_.variables, function_.evaluate) {
@@ -129,7 +142,7 @@ void DerivativeCheck::choose_lines() {
       add_line({variable, 0, random_direction(size, generator_)});
     }
     for (std::int64_t i = 0; i < options_.samples; ++i) {
-      add_line({variable, static_cast<std::int64_t>(generator_.uniform() * static_cast<double>(size))});
+      add_line({variable, random_element(size, generator_)});
     }
   }
 }
@@ -165,14 +178,15 @@ double DerivativeCheck::worst() const {
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       const double a = analytic(row, line, GradcheckBackward::plain);
-      worst = std::max(worst, relative_error(a, numeric_[line][row].central, largest_));
+      const double error = relative_error(a, numeric_[line][row].central, largest_);
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
     }
   }
   return worst;
 }
 
 void DerivativeCheck::run(GradcheckReport& report) {
-  report.elements += static_cast<std::int64_t>(lines_.size() * rows_.size());
+  report.elements += elements();
   for (std::size_t v = 0; v < function_.variables.size(); ++v) compare(static_cast<std::int64_t>(v), report);
 }
 
@@ -206,30 +220,38 @@ void DerivativeCheck::compare(std::int64_t variable, GradcheckReport& report) {
 
 std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variable, std::size_t row,
                                                              bool only_elements) {
-  const Standard standard = this->standard();
   std::vector<Finding> findings;
-  int wrong = 0;
+  std::vector<Finding*> failed;
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     if (lines_[line].variable != variable || (only_elements && !lines_[line].is_element())) continue;
     for (GradcheckBackward backward : {GradcheckBackward::plain, GradcheckBackward::create_graph}) {
       if (!rows_[row].has(backward)) continue;
-      const double a = analytic(row, line, backward);
-      Verdict verdict = first_look(a, numeric_[line][row], standard);
-      if (!verdict.right && std::isfinite(a) && wrong < kSecondLooks) {
-        verdict = second_look(a, differences(line, row), standard);
-      }
-      if (!verdict.right) ++wrong;
-      findings.push_back({line, backward, verdict});
+      findings.push_back({line, backward, first_look(analytic(row, line, backward), numeric_[line][row], standard())});
     }
+  }
+  for (Finding& finding : findings) {
+    if (!finding.verdict.right) failed.push_back(&finding);
+  }
+  std::stable_sort(failed.begin(), failed.end(),
+                   [](const Finding* a, const Finding* b) { return a->verdict.error > b->verdict.error; });
+  int wrong = 0;
+  for (Finding* finding : failed) {
+    if (wrong == kSecondLooks) break;
+    if (std::isfinite(finding->verdict.analytic)) {
+      finding->verdict = second_look(finding->verdict.analytic, differences(finding->line, row), standard());
+    }
+    if (!finding->verdict.right) ++wrong;
   }
   return findings;
 }
 
-// With the steps of kLadder.
+// With the steps of the ladder.
 std::vector<Difference> DerivativeCheck::differences(std::size_t line, std::size_t row) {
   std::vector<Sides>& ladder = ladders_[line];
   if (ladder.empty()) {
-    for (double factor : kLadder) ladder.push_back(probe_.sides(lines_[line], factor * options_.step));
+    for (std::size_t i = 0; i < kLadderSteps; ++i) {
+      ladder.push_back(probe_.sides(lines_[line], ladder_step(i) * options_.step));
+    }
   }
   std::vector<Difference> steps;
   for (const Sides& sides : ladder) steps.push_back(difference(sides, probe_.centre(), rows_[row].weights));
@@ -240,8 +262,7 @@ std::vector<Difference> DerivativeCheck::differences(std::size_t line, std::size
 void DerivativeCheck::locate(const Finding& finding, std::size_t row) {
   const Line whole = lines_[finding.line];
   const std::int64_t size = probe_.size(whole.variable);
-  const std::vector<double>& gradient =
-      rows_[row].of(finding.backward)[static_cast<std::size_t>(whole.variable)];
+  const std::vector<double>& gradient = rows_[row].of(finding.backward)[static_cast<std::size_t>(whole.variable)];
   const auto error_in = [&](std::int64_t begin, std::int64_t end) {
     Line part{whole.variable, 0, std::vector<double>(static_cast<std::size_t>(size), 0.0)};
     std::copy(whole.direction.begin() + begin, whole.direction.begin() + end, part.direction.begin() + begin);
@@ -264,9 +285,8 @@ GradcheckFailure DerivativeCheck::explain(std::int64_t variable, std::size_t row
                                           const std::vector<Finding>& findings) const {
   using enum GradcheckBackward;
   const auto wrong_in = [&](GradcheckBackward backward) {
-    return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-      return finding.backward == backward && !finding.verdict.right;
-    });
+    return std::any_of(findings.begin(), findings.end(),
+                       [&](const Finding& finding) { return finding.backward == backward && !finding.verdict.right; });
   };
   const auto v = static_cast<std::size_t>(variable);
   const NamedTensor& named = function_.variables[v];
@@ -274,17 +294,46 @@ GradcheckFailure DerivativeCheck::explain(std::int64_t variable, std::size_t row
   const GradcheckBackward shown = wrong_in(plain) ? plain : create_graph;
   if (rows_[row].has(create_graph) && !(wrong_in(plain) && wrong_in(create_graph))) failure.backward = shown;
 
-  Evidence evidence{.shape = failure.shape, .x = flatten({named.tensor}), .sizes = all_sizes()};
+  Evidence evidence{.shape = failure.shape, .x = flatten({named.tensor}), .sizes = sizes()};
+  evidence.undefined = rows_[row].of(shown)[v].empty();
   const Finding* worst = nullptr;
   std::map<std::int64_t, const Finding*> by_element;
   for (const Finding& finding : findings) {
     if (finding.backward != shown) continue;
+    ++failure.total;
     if (lines_[finding.line].is_element()) by_element[lines_[finding.line].element] = &finding;
-    if (!finding.verdict.right && (worst == nullptr || is_worse(finding.verdict, worst->verdict))) worst = &finding;
+    if (finding.verdict.right) continue;
+    ++failure.wrong;
+    if (worst == nullptr || is_worse(finding.verdict, worst->verdict)) worst = &finding;
   }
   for (const auto& [element, finding] : by_element) evidence.add(element, finding->verdict);
-  failure.describe_verdict(...);
+  failure.along_direction = !lines_[worst->line].is_element();
+  if (!failure.along_direction) {
+    failure.coordinate = coordinate_of(failure.shape, lines_[worst->line].element);
+    failure.total = static_cast<std::int64_t>(evidence.elements.size());
+    failure.wrong = evidence.wrong_count();
+  }
+  diagnose(evidence, worst->verdict, failure);
   return failure;
+}
+
+// That occur in the shapes of the check.
+std::vector<std::int64_t> DerivativeCheck::sizes() const {
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](const Tensor& tensor) {
+    sizes.insert(sizes.end(), tensor.shape().begin(), tensor.shape().end());
+    sizes.push_back(tensor.numel());
+  };
+  for (const NamedTensor& variable : function_.variables) add(variable.tensor);
+  for (const Tensor& output : outputs_) add(output);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+Standard DerivativeCheck::standard() const {
+  const double tolerance = function_.order == 1 ? options_.tolerance : options_.tolerance_second;
+  return {tolerance, largest_, options_.adapt_step, options_.allow_kinks};
 }
 
 }  // namespace prenorm

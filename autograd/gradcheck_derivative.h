@@ -41,6 +41,7 @@ class DerivativeCheck {
   const Gradients& gradients() const { return rows_[0].plain; }
   double largest() const { return largest_; }  // gradient in the check, analytic or numeric
 
+  std::int64_t elements() const { return static_cast<std::int64_t>(lines_.size() * rows_.size()); }
   // No analytic gradient exceeds 1e-10 and no numeric one the rounding noise of its difference.
   bool is_vacuous() const;
   // Compares all, and adds what it finds to the report.
@@ -69,27 +70,26 @@ class DerivativeCheck {
   void add_jacobian_rows();
   void choose_lines();
   void add_line(Line line);
-  bool is_of(std::size_t line, std::int64_t variable) const { return lines_[line].variable == variable; }
 
   double analytic(std::size_t row, std::size_t line, GradcheckBackward backward) const;
   std::vector<Finding> judge(std::int64_t variable, std::size_t row, bool only_elements);
-  Verdict look_closer(const Finding& finding, std::size_t row);
+  std::vector<Difference> differences(std::size_t line, std::size_t row);
 
   void compare(std::int64_t variable, GradcheckReport& report);
   void locate(const Finding& finding, std::size_t row);
   GradcheckFailure explain(std::int64_t variable, std::size_t row, const std::vector<Finding>& findings) const;
-  std::vector<std::int64_t> all_sizes() const;
+  std::vector<std::int64_t> sizes() const;
+  Standard standard() const;
 
   const Differentiable function_;
   const GradcheckOptions options_;
   Generator& generator_;
-  const double tolerance_;
   Tensors outputs_, cotangents_;
   Probe probe_;
   std::vector<Row> rows_;
   std::vector<Line> lines_;
   std::vector<std::vector<Difference>> numeric_;       // by line and row
-  std::map<std::size_t, std::vector<Sides>> ladders_;  // by line: see kLadder
+  std::map<std::size_t, std::vector<Sides>> ladders_;  // by line
   double largest_ = 0;
 };
 

@@ -29,18 +29,18 @@ std::vector<double> flatten(const Tensors& tensors) {
 
 Difference difference(const Sides& sides, const std::vector<double>& centre, const std::vector<double>& weights) {
   Difference out;
-  double size = 0;
+  double squares = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     out.central += weights[i] * change(sides.minus[i], sides.plus[i]);
     out.left += weights[i] * change(sides.minus[i], centre[i]);
     out.right += weights[i] * change(centre[i], sides.plus[i]);
     const double magnitude = std::max(std::abs(sides.minus[i]), std::abs(sides.plus[i]));
-    if (std::isfinite(magnitude)) size += std::abs(weights[i]) * magnitude;
+    if (std::isfinite(magnitude)) squares += weights[i] * magnitude * (weights[i] * magnitude);
   }
   out.central /= sides.back + sides.forth;
   out.left /= sides.back;
   out.right /= sides.forth;
-  out.noise = sides.epsilon * size / (sides.back + sides.forth);
+  out.noise = sides.epsilon * std::sqrt(squares) / (sides.back + sides.forth);
   out.step = (sides.back + sides.forth) / 2;
   return out;
 }

@@ -145,12 +145,8 @@ void set(GradcheckFailure& failure, GradcheckReason reason, std::string detail) 
   failure.detail = std::move(detail);
 }
 
-}  // namespace
-
-std::int64_t Evidence::wrong_count() const { return std::count(wrong.begin(), wrong.end(), true); }
-
 // From the most to the least telling pattern.
-void diagnose(const Evidence& e, GradcheckFailure& failure) {
+void find_pattern(const Evidence& e, GradcheckFailure& failure) {
   using enum GradcheckReason;
   const std::optional<double> ratio = constant_ratio(e);
   const std::int64_t wrong = e.wrong_count(), total = static_cast<std::int64_t>(e.elements.size());
@@ -163,8 +159,9 @@ void diagnose(const Evidence& e, GradcheckFailure& failure) {
   if (is_transposed(e)) {
     return set(failure, transposed, "transposed: analytic is numeric with the last two dimensions swapped");
   }
-  if (wrong * 8 <= total || (wrong == 1 && total > 1))
+  if (wrong * 8 <= total || (wrong == 1 && total > 1)) {
     return set(failure, few_elements, "a few elements: all others are right");
+  }
   if (const auto d = constant_dimension(e)) {
     return set(
         failure, missing_in_row,
@@ -175,6 +172,45 @@ void diagnose(const Evidence& e, GradcheckFailure& failure) {
                "a missing term: the error is a multiple of x - mean(x) in each row (the derivative of a spread?)");
   }
   set(failure, unknown, "unknown: no pattern in the errors");
+}
+
+}  // namespace
+
+void Evidence::add(std::int64_t element, const Verdict& verdict) {
+  elements.push_back(element);
+  analytic.push_back(verdict.analytic);
+  numeric.push_back(verdict.numeric.central);
+  wrong.push_back(!verdict.right);
+}
+
+std::int64_t Evidence::wrong_count() const { return std::count(wrong.begin(), wrong.end(), true); }
+
+void diagnose(const Evidence& evidence, const Verdict& worst, GradcheckFailure& failure) {
+  using enum GradcheckReason;
+  failure.analytic = worst.analytic;
+  failure.numeric = worst.numeric.central;
+  failure.left = worst.numeric.left;
+  failure.right = worst.numeric.right;
+  failure.relative_error = worst.error;
+  failure.step = worst.numeric.step;
+  if (evidence.undefined) {
+    return set(failure, undefined,
+               "an undefined gradient: no path in the graph leads to this input, and the function depends on it");
+  }
+  switch (worst.reason) {
+    case not_finite:
+      return set(failure, not_finite, "a value that is not finite");
+    case kink:
+      return set(failure, kink,
+                 text("a kink: the left derivative is ", worst.numeric.left, ", the right one ", worst.numeric.right));
+    case step_too_large:
+      return set(failure, step_too_large, "step too large: a smaller one gives the analytic value");
+    case rounding:
+      return set(failure, rounding,
+                 "rounding: the outputs are large for a step that small, see whether a larger one tells");
+    default:
+      return find_pattern(evidence, failure);
+  }
 }
 
 std::string describe(const GradcheckFailure& f, double tolerance) {

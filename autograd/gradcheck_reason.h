@@ -6,23 +6,26 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
+#include "autograd/gradcheck_verdict.h"
 
 namespace prenorm {
 
-// The gradient of one input, as far as it was compared.
+// The gradient of one input, as far as it was compared element by element.
 struct Evidence {
-  Shape shape;                         // of the input
-  std::vector<double> x;               // its values
-  std::vector<std::int64_t> elements;  // which were compared, row-major; in rising order
-  std::vector<double> analytic, numeric;
-  std::vector<bool> wrong;
-  std::vector<std::int64_t> sizes;  // that occur in the check, to put a name to a ratio
+  Shape shape;                              // of the input
+  std::vector<double> x;                    // its values
+  std::vector<std::int64_t> sizes;          // that occur in the check, to put a name to a ratio
+  bool undefined = false;                   // backward gives nothing for this input
+  std::vector<std::int64_t> elements = {};  // row-major, in rising order
+  std::vector<double> analytic = {}, numeric = {};
+  std::vector<bool> wrong = {};
 
+  void add(std::int64_t element, const Verdict& verdict);
   std::int64_t wrong_count() const;
 };
 
-// Fills in reason, detail and ratio.
-void diagnose(const Evidence& evidence, GradcheckFailure& failure);
+// Fills in the values of the worst comparison, and the reason with its detail and ratio.
+void diagnose(const Evidence& evidence, const Verdict& worst, GradcheckFailure& failure);
 
 // The failure in words, several lines.
 std::string describe(const GradcheckFailure& failure, double tolerance);

@@ -1,7 +1,6 @@
 // Whether an analytic and a numeric derivative agree, and if not, whether it is for the step or a kink.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -16,6 +15,7 @@ double relative_error(double a, double b, double largest);
 // One comparison.
 struct Verdict {
   bool right = false;
+  bool looked_closer = false;
   GradcheckReason reason = GradcheckReason::unknown;
   double analytic = 0, error = 0;
   Difference numeric;  // the one to believe
@@ -29,14 +29,16 @@ struct Standard {
 
 Verdict first_look(double analytic, const Difference& numeric, const Standard& standard);
 
-// The steps of a second look as multiples of the first one.
-inline constexpr std::array<double, 11> kLadder = {1e2, 1e1, 1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8};
+// The steps of a second look as multiples of the first one: sqrt(10) apart, from 100 down to 1e-8.
+inline constexpr std::size_t kLadderSteps = 21;
+double ladder_step(std::size_t i);
 
-// The verdict from differences with the steps of kLadder, where the first look failed:
-// - right, where two neighbouring steps give the analytic value. Before it counts, rounding must be too small to make
-//   it so: with a step that changes nothing any function looks constant.
+// The verdict from differences with the steps of the ladder, where the first look failed:
+// - right, where two neighbouring steps give the analytic value, or two extrapolations to step 0 from neighbours do
+//   (next to a constant row the error of layer_norm_std falls only as fast as the step). Before that counts, rounding
+//   must be too small to make it so: with a step that changes nothing any function looks constant.
 // - a kink, where left and right differences stay apart as the step shrinks.
-// - wrong, else; `numeric` is then the difference that changes least with the step.
+// - wrong, else, or lost in rounding; `numeric` is then the difference that changes least with the step.
 Verdict second_look(double analytic, const std::vector<Difference>& steps, const Standard& standard);
 
 }  // namespace prenorm

@@ -245,6 +245,7 @@ class Reader {
   // Every byte of the data belongs to exactly one tensor.
   void check_layout(const std::vector<Entry>& entries) const {
     std::vector<const Entry*> by_place;
+    by_place.reserve(entries.size());
     for (const Entry& entry : entries) by_place.push_back(&entry);
     std::sort(by_place.begin(), by_place.end(),
               [](const Entry* a, const Entry* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });

@@ -10,10 +10,12 @@ const std::shared_ptr<const std::string>& root() {
   return empty;
 }
 thread_local std::shared_ptr<const std::string> current = root();
+thread_local Scope* innermost = nullptr;
 
 }  // namespace
 
-Scope::Scope(std::string_view name) : outer_(current) {
+Scope::Scope(std::string_view name) : outer_(current), enclosing_(innermost) {
+  innermost = this;
   if (name.empty()) return;
   std::string joined;
   joined.reserve(outer_->size() + 1 + name.size());
@@ -21,7 +23,21 @@ Scope::Scope(std::string_view name) : outer_(current) {
   current = std::make_shared<const std::string>(std::move(joined));
 }
 
-Scope::~Scope() { current = std::move(outer_); }
+Scope::~Scope() {
+  current = std::move(outer_);
+  innermost = enclosing_;
+}
+
+OuterScope::OuterScope() : inner_(current), innermost_(innermost) {
+  if (innermost_ == nullptr) return;
+  current = innermost_->outer_;
+  innermost = innermost_->enclosing_;
+}
+
+OuterScope::~OuterScope() {
+  current = std::move(inner_);
+  innermost = innermost_;
+}
 
 std::shared_ptr<const std::string> Scope::path() { return current; }
 

@@ -22,7 +22,23 @@ class Scope {
   static std::shared_ptr<const std::string> path();
 
  private:
+  friend class OuterScope;
   std::shared_ptr<const std::string> outer_;
+  Scope* enclosing_;
+};
+
+// Sets the path back to what it was before the innermost scope opened, until this object ends: for a callable that was
+// handed into a module but belongs to its caller.
+class OuterScope {
+ public:
+  OuterScope();
+  ~OuterScope();
+  OuterScope(const OuterScope&) = delete;
+  OuterScope& operator=(const OuterScope&) = delete;
+
+ private:
+  std::shared_ptr<const std::string> inner_;
+  Scope* innermost_;
 };
 
 }  // namespace prenorm

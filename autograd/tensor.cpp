@@ -15,9 +15,9 @@ const Tensor::Impl& look(const Tensor& tensor) {
 
 // Whether elements follow each other in row-major order; sizes of 1 are never stepped over, so their stride is free.
 bool has_no_gaps(const Shape& shape, const Strides& strides) {
+  if (numel(shape) == 0) return true;
   std::int64_t step = 1;
   for (std::int64_t d = shape.dims() - 1; d >= 0; --d) {
-    if (shape[d] == 0) return true;
     if (shape[d] != 1 && strides[d] != step) return false;
     step *= shape[d];
   }
@@ -79,6 +79,7 @@ bool Tensor::is_sole_owner() const {
 Tensor Tensor::detach() const { return view(shape(), strides()); }
 
 std::vector<std::int64_t> Tensor::element_offsets() const {
+  if (numel() == 0) return {};
   std::vector<std::int64_t> offsets{0};
   for (std::int64_t d = 0; d < dims(); ++d) {
     std::vector<std::int64_t> next;

@@ -3,13 +3,9 @@
 
 #include "nn/module.h"
 #include "nn/norm.h"
+#include "nn/residual.h"
 
 namespace prenorm::nn {
-
-enum class Order {
-  pre,   // x + f(norm(x)): the residual stream is never normalised itself
-  post,  // norm(x + f(x)): as in the Transformer of 2017
-};
 
 struct BlockOptions {
   bool use_residual = true;

@@ -12,7 +12,7 @@ namespace prenorm::nn {
 class ModuleList : public Layer<ModuleList> {
  public:
   using Layer::Layer;
-  ModuleList() : Layer("ModuleList") {}
+  ModuleList() : Layer("ModuleList") { state()->is_list = true; }
   ModuleList(std::initializer_list<Module> modules) : ModuleList() {
     for (const Module& module : modules) push_back(module);
   }
@@ -25,6 +25,9 @@ class ModuleList : public Layer<ModuleList> {
     return children()[static_cast<std::size_t>(index)].second.template as<L>();
   }
 };
+
+// N copies of a module, each with parameters of its own; nothing is drawn.
+ModuleList clones(const Module& module, std::int64_t N);
 
 // One after another: x -> modules[n - 1](… modules[0](x)).
 class Sequential : public Layer<Sequential> {

@@ -135,7 +135,12 @@ void Module::add_child(std::string name, const Module& child) {
   check(!name.empty() && name.find('.') == std::string::npos, type(), ": '", name, "' is no name for a child");
   check(find_named(state_->children, name) == state_->children.end(), type(), ": there is a child '", name,
         "' already");
-  if (child.state_->name.empty()) child.state_->name = name;
+  if (child.state_->name.empty()) {
+    child.state_->name = state_->is_list ? joined(state_->name, name) : name;
+    if (child.state_->is_list) {
+      for (auto& [item_name, item] : child.state_->children) item.state_->name = joined(name, item_name);
+    }
+  }
   state_->children.emplace_back(std::move(name), child);
 }
 

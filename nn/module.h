@@ -51,7 +51,8 @@ class Module {
   // Name and handle of the direct children.
   const std::vector<std::pair<std::string, Module>>& children() const { return state_->children; }
   const std::string& type() const { return state_->type; }
-  const std::string& name() const { return state_->name; }  // in its parent; "" for a root
+  // In its parent, "attn", or in a list that its parent has, "blocks.0"; "" for a root. The scope that a call opens.
+  const std::string& name() const { return state_->name; }
 
   // Training or evaluation, of this module and all below it. Decides what dropout does.
   const Module& train(bool on = true) const;
@@ -83,6 +84,7 @@ class Module {
     std::vector<std::pair<std::string, Tensor>> buffers;
     std::vector<std::pair<std::string, Module>> children;
     bool training = true;
+    bool is_list = false;  // never called itself: its items' names, and so their scopes, begin with its own
     UnaryCall unary = nullptr;
 
     State() = default;
@@ -152,6 +154,9 @@ class Layer : public Module {
     Options options;
     std::shared_ptr<State> shallow_copy() const override { return std::make_shared<TypedState>(*this); }
   };
+
+  // What a layer keeps for looking at may change; what decides its results does not.
+  Options& config() const { return typed_state().options; }
 
   explicit Layer(std::string type, Options options = {}) : Module(std::make_shared<TypedState>()) {
     state()->type = std::move(type);

@@ -40,10 +40,7 @@ Tensor TinyLM::forward(const Tensor& ids) const {
   const std::int64_t T = ids.size(1);
   check(T <= options().max_len, "TinyLM: a sequence of ", T, " tokens is longer than max_len ", options().max_len);
   Tensor x = child<Embedding>("tok")(ids) + child<Embedding>("pos")(arange(static_cast<double>(T)));
-  {
-    const Scope scope("blocks");  // the list itself is not called, its items are
-    for (const auto& [name, block] : child("blocks").children()) x = block(x);
-  }
+  for (const auto& [name, block] : child("blocks").children()) x = block(x);
   return child("head")(child("ln_f")(x));
 }
 

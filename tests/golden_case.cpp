@@ -25,9 +25,9 @@ Shape coordinates(const Shape& shape, std::int64_t number) {
 // that are too large for double.
 template <class T>
 double relative_error(T got, T want, double tolerance) {
-  if (got == want || (got != got && want != want)) return 0;
-  const double allowed = tolerance * (1 + std::abs(static_cast<double>(want)));
-  const double ratio = std::abs(static_cast<double>(got) - static_cast<double>(want)) / allowed;
+  const auto x = static_cast<double>(got), y = static_cast<double>(want);
+  if (got == want || (std::isnan(x) && std::isnan(y))) return 0;
+  const double ratio = std::abs(x - y) / (tolerance * (1 + std::abs(y)));
   return std::isnan(ratio) ? INFINITY : ratio;
 }
 
@@ -66,12 +66,12 @@ bool starts_with_any(const std::string& name, std::initializer_list<std::string_
 
 }  // namespace
 
-Case::Case(const std::filesystem::path& path) {
-  SafetensorsFile file = read_safetensors(path);
-  kind_ = file.metadata.at("case");
-  config_ = Json::parse(file.metadata.at("config"));
-  tolerance_ = std::stod(file.metadata.at("tolerance"));
-  for (NamedTensor& named : file.tensors) tensors_.emplace(std::move(named.path), std::move(named.tensor));
+Case::Case(const std::filesystem::path& file) {
+  SafetensorsFile content = read_safetensors(file);
+  kind_ = content.metadata.at("case");
+  config_ = Json::parse(content.metadata.at("config"));
+  tolerance_ = std::stod(content.metadata.at("tolerance"));
+  for (NamedTensor& named : content.tensors) tensors_.emplace(std::move(named.path), std::move(named.tensor));
   for (const auto& [name, tensor] : tensors_) {
     if (name.starts_with("grad.")) find(name.substr(5)).requires_grad_();
   }
@@ -83,13 +83,13 @@ Tensor Case::find(const std::string& name) const {
 }
 
 Tensor Case::in(const std::string& name) const {
-  const Tensor tensor = optional_in(name);
+  Tensor tensor = optional_in(name);
   check(tensor.defined(), "the file has no input ", name);
   return tensor;
 }
 
 Tensor Case::param(const std::string& name) const {
-  const Tensor tensor = optional_param(name);
+  Tensor tensor = optional_param(name);
   check(tensor.defined(), "the file has no parameter ", name);
   return tensor;
 }

@@ -9,7 +9,7 @@ namespace {
 
 void check_writable(std::string_view op, const Tensor& x, const Tensor& from = {}) {
   for (std::int64_t d = 0; d < x.dims(); ++d) {
-    check(x.strides()[d] != 0 || x.shape()[d] <= 1, op, ": the tensor of shape ", x.shape(),
+    check(x.strides()[d] != 0 || x.shape()[d] <= 1 || x.numel() == 0, op, ": the tensor of shape ", x.shape(),
           " repeats its elements along dimension ", d, " (expand); write to a clone() instead");
   }
   if (!GradMode::enabled()) return;

@@ -54,6 +54,7 @@ struct Max final : Node {
 
 MaxResult max(const Tensor& x, std::int64_t dim, bool keepdim) {
   const std::int64_t d = normalize_dim("max", dim, x.dims());
+  check(x.dtype() != boolean, "max: expected a tensor of numbers, got bool");
   if (x.dims() == 0) return max(reshape(x, {1}), 0, false);
   check(x.shape()[d] > 0, "max: x ", x.shape(), " has no element along dimension ", dim, ", expected at least 1");
   const Tensors y = apply_op<Max>({x}, d, keepdim);

@@ -29,6 +29,7 @@ struct Mean final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     const Reduced reduced("mean", input_shape(0), dims);
+    if (reduced.n == 0) return dx.add(0, zeros(input_shape(0), input_dtype(0)));  // no elements
     const Tensor each = reshape(dy[0], reduced.keepdim_shape) / static_cast<double>(reduced.n);
     dx.add(0, expand(each, input_shape(0)));
   }

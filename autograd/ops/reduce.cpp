@@ -1,6 +1,7 @@
 #include "autograd/ops/reduce.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace prenorm {
@@ -42,11 +43,22 @@ Tensor as_rows(const Tensor& x, const Reduced& reduced) {
 namespace {
 
 template <class T>
-PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t columns, T* out) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * columns;
+using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+// Adds all rows to `totals`: in T within short runs (`run` is room for one), wide across them.
+template <class T>
+PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t columns, T* run, Wide<T>* totals) {
+  constexpr std::int64_t kRun = 64;
+  for (std::int64_t begin = 0; begin < rows; begin += kRun) {
+    const std::int64_t end = begin + kRun < rows ? begin + kRun : rows;
+    for (std::int64_t c = 0; c < columns; ++c) run[c] = T{0};
+    for (std::int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) out[c] += row[c];
+      for (std::int64_t c = 0; c < columns; ++c) run[c] += row[c];
+    }
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) totals[c] += static_cast<Wide<T>>(run[c]);
   }
 }
 
@@ -54,16 +66,18 @@ PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t col
 
 template <class T>
 void column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out, bool add) {
-  if (!add) std::fill_n(out, columns, T{0});
-  const std::int64_t blocks = block_count(rows, columns);
-  if (blocks <= 1) return add_rows(x, rows, columns, out);
   // One partial sum a block, added in order: the same bits with any number of threads.
-  std::vector<T> partials(static_cast<std::size_t>(blocks * columns), T{0});
+  const std::int64_t blocks = std::max<std::int64_t>(block_count(rows, columns), 1);
+  std::vector<T> runs(static_cast<std::size_t>(blocks * columns));
+  std::vector<Wide<T>> totals(static_cast<std::size_t>(blocks * columns), 0);
   parallel_for(blocks, [&](std::int64_t block) {
     const auto [begin, end] = block_range(rows, blocks, block);
-    add_rows(x + begin * columns, end - begin, columns, partials.data() + block * columns);
+    add_rows(x + begin * columns, end - begin, columns, runs.data() + block * columns, totals.data() + block * columns);
   });
-  add_rows(partials.data(), blocks, columns, out);
+  for (std::int64_t block = 1; block < blocks; ++block) {
+    for (std::int64_t c = 0; c < columns; ++c) totals[c] += totals[block * columns + c];
+  }
+  for (std::int64_t c = 0; c < columns; ++c) out[c] = (add ? out[c] : T{0}) + static_cast<T>(totals[c]);
 }
 
 template void column_sums(const float*, std::int64_t, std::int64_t, float*, bool);

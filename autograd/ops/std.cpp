@@ -32,6 +32,7 @@ struct Std final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     const Reduced reduced("std", input_shape(0), dims);
+    if (reduced.n == 0) return dx.add(0, zeros(input_shape(0), input_dtype(0)));  // no elements
     const Tensor y = output(0);
     const Tensor divisor = degrees_of_freedom(reduced, correction) * masked_fill(y, eq(y, scalar_like(y, 0)), INFINITY);
     dx.add(0, reshape(dy[0] / divisor, reduced.keepdim_shape) * centred(input(0), dims));
@@ -41,6 +42,7 @@ struct Std final : Node {
 }  // namespace
 
 Tensor std(const Tensor& x, const Dims& dims, int correction, bool keepdim) {
+  check(is_float(x.dtype()), "std: expected float32 or float64, got ", x.dtype());
   const Reduced refuses_wrong_dims("std", x.shape(), dims);
   return apply_op<Std>({x}, dims, correction, keepdim)[0];
 }

@@ -62,6 +62,7 @@ struct Var final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     const Reduced reduced("var", input_shape(0), dims);
+    if (reduced.n == 0) return dx.add(0, zeros(input_shape(0), input_dtype(0)));  // no elements
     const Tensor slope = reshape(dy[0], reduced.keepdim_shape) * (2 / degrees_of_freedom(reduced, correction));
     dx.add(0, slope * centred(input(0), dims));
   }

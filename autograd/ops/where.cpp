@@ -9,11 +9,11 @@
 namespace prenorm {
 namespace {
 
+// The condition as bytes, since GCC has no vectors of bool.
 template <class T>
-PRENORM_VECTORIZED void where_row(std::int64_t n, const bool* condition, const T* a, std::int64_t stride_a, const T* b,
-                                  std::int64_t stride_b, T* y) {
-  // Both are read and one is taken: a branch on random masks would cost more.
-  const auto either = [](bool first, T p, T q) { return first ? p : q; };
+PRENORM_VECTORIZED void where_row(std::int64_t n, const unsigned char* condition, const T* a, std::int64_t stride_a,
+                                  const T* b, std::int64_t stride_b, T* y) {
+  const auto either = [](unsigned char first, T p, T q) { return first != 0 ? p : q; };
   if (stride_a == 1 && stride_b == 1) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = either(condition[i], a[i], b[i]);
@@ -45,7 +45,7 @@ struct Where final : Node {
     const Broadcast loop(shape, a, b);
     dispatch(a.dtype(), [&](auto t) {
       using T = decltype(t);
-      const bool* chosen = condition.data<bool>();
+      const auto* chosen = reinterpret_cast<const unsigned char*>(condition.data<bool>());
       const T *from_a = a.data<T>(), *from_b = b.data<T>();
       T* out = y.mutable_data<T>();
       parallel_rows(loop.rows, loop.n * 3, [&](std::int64_t begin, std::int64_t end) {

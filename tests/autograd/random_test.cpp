@@ -184,8 +184,8 @@ TEST_CASE("normals have their mean and std") {
     CHECK(mean_of(values) == doctest::Approx(3).epsilon(0.005));
     CHECK(std_of(values) == doctest::Approx(0.5).epsilon(0.02));
   }
-  std::vector<double> one_by_one;
-  for (int i = 0; i < 10000; ++i) one_by_one.push_back(default_generator().standard_normal());
+  std::vector<double> one_by_one(10000);
+  for (double& value : one_by_one) value = default_generator().standard_normal();
   CHECK(std::abs(mean_of(one_by_one)) < 0.05);
   CHECK(std_of(one_by_one) == doctest::Approx(1).epsilon(0.05));
   for (double value : normal({20}, 1.5, 0).to_vector()) CHECK(value == 1.5);
