@@ -16,6 +16,11 @@
 namespace prenorm {
 namespace {
 
+// A gradient to keep or to give away: in memory that nothing else shares, so that whoever gets it may write to it.
+Tensor owned(Tensor gradient) {
+  return gradient.is_sole_owner() && gradient.is_contiguous() ? std::move(gradient) : clone(gradient.detach());
+}
+
 // Adds `more` to a gradient in a run. Writes in place only where nobody else can see the memory and no graph is wanted.
 void accumulate(Tensor& total, Tensor more) {
   if (!total.defined()) {
@@ -34,7 +39,8 @@ void accumulate(Tensor& total, Tensor more) {
 
 struct Progress {
   std::int64_t pending = 0;  // edges that have not brought their part yet
-  bool wanted = false;       // leads to a gradient that was asked for
+  bool wanted = false;       // its gradient was asked for, or leads to one that was
+  bool passes_on = false;    // an edge leads to a wanted node: its backward has to run
   Tensors cotangents;        // one an output
 };
 
@@ -53,6 +59,7 @@ class Run {
   void count_edges();
   void execute();
   void process(Node& node, Progress& progress);
+  void show(const Node& node, const Tensors& cotangents);
   void store(const Leaf& leaf, Tensor gradient) const;
   void run_hooks(const Node& node, Tensors& cotangents) const;
 
@@ -65,12 +72,10 @@ class Run {
   Tensors results_;
 };
 
-// Hands a node's gradients on along its edges. While somebody observes, they are kept apart until they have been shown.
+// Hands a node's gradients on along its edges, or keeps them apart, one an input.
 class Run::Sink final : public GradientSink {
  public:
-  Sink(Run& run, const Node& node) : run_(run), node_(node), observed_(Observer::any()) {
-    if (observed_) shown_.resize(node.edges().size());
-  }
+  Sink(Run& run, const Node& node, Tensors* apart = nullptr) : run_(run), node_(node), apart_(apart) {}
 
   bool needs(std::int64_t input) const override {
     const Edge& edge = node_.edges()[input];
@@ -98,26 +103,16 @@ class Run::Sink final : public GradientSink {
     return {total, false};
   }
 
-  // After the node's backward.
-  void show(const Tensors& cotangents) {
-    if (!observed_) return;
-    Observer::tell_backward_called(node_.shared_from_this(), cotangents, shown_);
-    for (std::size_t i = 0; i < shown_.size(); ++i) {
-      if (shown_[i].defined()) accumulate(slot(static_cast<std::int64_t>(i)), std::move(shown_[i]));
-    }
-  }
-
  private:
-  Tensor& slot(std::int64_t input) const {
+  Tensor& target(std::int64_t input) {
+    if (apart_ != nullptr) return (*apart_)[input];
     const Edge& edge = node_.edges()[input];
     return run_.progress_.at(edge.node.get()).cotangents[edge.output];
   }
-  Tensor& target(std::int64_t input) { return observed_ ? shown_[input] : slot(input); }
 
   Run& run_;
   const Node& node_;
-  bool observed_;
-  Tensors shown_;
+  Tensors* apart_;
 };
 
 Run::Run(const Tensors& outputs, const Tensors& cotangents, bool create_graph, bool keep_graph)
@@ -149,9 +144,6 @@ void Run::discover() {
   std::vector<Node*> stack;
   const auto visit = [&](Node* node) {
     if (!progress_.try_emplace(node).second) return;
-    check(!node->was_released(), node->info().name,
-          ": backward has run through this node before and freed its saved values; pass keep_graph = true to the first "
-          "backward to run a second");
     oldest_first_.push_back(node);
     stack.push_back(node);
   };
@@ -179,15 +171,20 @@ void Run::mark_wanted(const std::vector<Edge>* targets) {
     Progress& progress = progress_.at(node);
     if (targets == nullptr && node->is_leaf()) progress.wanted = true;
     for (const Edge& edge : node->edges()) {
-      if (edge.node != nullptr && progress_.at(edge.node.get()).wanted) progress.wanted = true;
+      if (edge.node != nullptr && progress_.at(edge.node.get()).wanted) progress.passes_on = true;
     }
+    progress.wanted = progress.wanted || progress.passes_on;
   }
 }
 
 void Run::count_edges() {
-  for (Node* node : oldest_first_) {
+  for (auto it = oldest_first_.rbegin(); it != oldest_first_.rend(); ++it) {
+    Node* node = *it;
     Progress& progress = progress_.at(node);
     if (!progress.wanted) continue;
+    check(!progress.passes_on || !node->was_released(), node->info().name,
+          ": backward has run through this node before and freed its saved values; pass keep_graph = true to the first "
+          "backward to run a second");
     progress.cotangents.resize(node->is_leaf() ? 1 : static_cast<std::size_t>(node->output_count()));
     for (const Edge& edge : node->edges()) {
       if (edge.node == nullptr) continue;
@@ -242,12 +239,23 @@ void Run::process(Node& node, Progress& progress) {
     if (targets_ == nullptr) store(static_cast<const Leaf&>(node), std::move(cotangents[0]));
     return;
   }
+  if (!progress.passes_on) return;  // it was asked for itself, and its saved values may be wanted yet
   if (reached) {
     Sink sink(*this, node);
     node.backward(cotangents, sink);
-    sink.show(cotangents);
+    show(node, cotangents);
   }
   if (!keep_graph_) node.release_saved();
+}
+
+// What this node alone gives, to observers. Its backward runs once more for that: its gradients may have been added to
+// others by now, and a run must give the same bits whether it is observed or not.
+void Run::show(const Node& node, const Tensors& cotangents) {
+  if (!Observer::any()) return;
+  Tensors gradients(node.edges().size());
+  Sink sink(*this, node, &gradients);
+  node.backward(cotangents, sink);
+  Observer::tell_backward_called(node.shared_from_this(), cotangents, gradients);
 }
 
 void Run::run_hooks(const Node& node, Tensors& cotangents) const {
@@ -270,7 +278,7 @@ void Run::run_hooks(const Node& node, Tensors& cotangents) const {
     if (targets_ != nullptr || node.is_leaf()) continue;
     for (const Tensor& tensor : node.retained(static_cast<std::int64_t>(i))) {
       const Tensor before = tensor.grad();
-      tensor.set_grad(before.defined() ? before + cotangent.detach() : cotangent.detach());
+      tensor.set_grad(before.defined() ? before + cotangent.detach() : clone(cotangent.detach()));
     }
   }
 }
@@ -281,7 +289,7 @@ void Run::store(const Leaf& leaf, Tensor gradient) const {
   if (impl.grad.defined()) {
     accumulate(impl.grad, std::move(gradient));
   } else {
-    impl.grad = gradient.is_sole_owner() && gradient.is_contiguous() ? std::move(gradient) : clone(gradient).detach();
+    impl.grad = owned(std::move(gradient));
   }
   if (impl.hooks == nullptr) return;
   for (std::size_t h = 0; h < impl.hooks->post_accumulate.size(); ++h) {
@@ -301,10 +309,19 @@ Tensors Run::collect(const Tensors& inputs) {
   results_.resize(inputs.size());
   mark_wanted(&targets);
   execute();
+  if (!create_graph_) {
+    for (Tensor& result : results_) {
+      if (result.defined()) result = owned(std::move(result));
+    }
+  }
   return std::move(results_);
 }
 
 }  // namespace
+
+Tensor Node::cotangent(const Tensors& dy, std::int64_t output) const {
+  return dy[output].defined() ? dy[output] : zeros(output_shape(output), output_dtype(output));
+}
 
 bool Tensor::requires_grad() const { return impl_ != nullptr && (impl_->requires_grad || impl_->node != nullptr); }
 bool Tensor::is_leaf() const { return impl_ == nullptr || impl_->node == nullptr; }

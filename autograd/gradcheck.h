@@ -77,6 +77,7 @@ enum class GradcheckReason {
   unknown,
   sign,             // analytic = -numeric
   factor,           // analytic = ratio * numeric
+  mask,             // at each wrong element either analytic or numeric is zero
   transposed,       // analytic is numeric with its last two dimensions swapped
   missing_in_row,   // the error is constant along a dimension: a sum or mean over it is missing
   missing_along_x,  // the error is a multiple of x - mean(x) along the last dimension

@@ -16,11 +16,17 @@ constexpr std::size_t kJacobianRows = 128, kJacobianElements = 4096;
 constexpr int kSecondLooks = 8;
 // Where a large gradient is wrong: so many of its elements are compared, to tell how many are.
 constexpr std::int64_t kSampled = 256;
+// Of either sign and away from 0, where a weight would hide a wrong element.
+double random_weight(Generator& generator) {
+  const double size = 0.5 + generator.uniform();
+  return generator.uniform() < 0.5 ? -size : size;
+}
+
 std::vector<double> random_direction(std::int64_t size, Generator& generator) {
   std::vector<double> direction(static_cast<std::size_t>(size));
   double squares = 0;
   for (double& value : direction) {
-    value = generator.standard_normal();
+    value = random_weight(generator);
     squares += value * value;
   }
   for (double& value : direction) value /= std::sqrt(squares);
@@ -51,7 +57,7 @@ Tensors random_cotangents(const Tensors& outputs, Generator& generator) {
       continue;
     }
     std::vector<double> values(static_cast<std::size_t>(output.numel()));
-    for (double& value : values) value = generator.standard_normal();
+    for (double& value : values) value = random_weight(generator);
     cotangents.push_back(Tensor::of(values, output.shape(), {.dtype = output.dtype()}));
   }
   return cotangents;
@@ -148,11 +154,11 @@ void DerivativeCheck::choose_lines() {
 }
 
 void DerivativeCheck::add_line(Line line) {
-  const Sides sides = probe_.sides(line, options_.step);
-  std::vector<Difference>& differences = numeric_.emplace_back();
+  const std::vector<Sides> sides{probe_.sides(line, options_.step)};
+  std::vector<Difference>& numeric = numeric_.emplace_back();
   for (const Row& row : rows_) {
-    differences.push_back(difference(sides, probe_.centre(), row.weights));
-    const double size = std::abs(differences.back().central);
+    numeric.push_back(differences(sides, probe_.centre(), row.weights)[0]);
+    const double size = std::abs(numeric.back().central);
     if (std::isfinite(size)) largest_ = std::max(largest_, size);
   }
   lines_.push_back(std::move(line));
@@ -238,7 +244,7 @@ std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variab
   for (Finding* finding : failed) {
     if (wrong == kSecondLooks) break;
     if (std::isfinite(finding->verdict.analytic)) {
-      finding->verdict = second_look(finding->verdict.analytic, differences(finding->line, row), standard());
+      finding->verdict = second_look(finding->verdict.analytic, ladder(finding->line, row), standard());
     }
     if (!finding->verdict.right) ++wrong;
   }
@@ -246,16 +252,14 @@ std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variab
 }
 
 // With the steps of the ladder.
-std::vector<Difference> DerivativeCheck::differences(std::size_t line, std::size_t row) {
-  std::vector<Sides>& ladder = ladders_[line];
-  if (ladder.empty()) {
+std::vector<Difference> DerivativeCheck::ladder(std::size_t line, std::size_t row) {
+  std::vector<Sides>& steps = ladders_[line];
+  if (steps.empty()) {
     for (std::size_t i = 0; i < kLadderSteps; ++i) {
-      ladder.push_back(probe_.sides(lines_[line], ladder_step(i) * options_.step));
+      steps.push_back(probe_.sides(lines_[line], ladder_step(i) * options_.step));
     }
   }
-  std::vector<Difference> steps;
-  for (const Sides& sides : ladder) steps.push_back(difference(sides, probe_.centre(), rows_[row].weights));
-  return steps;
+  return differences(steps, probe_.centre(), rows_[row].weights);
 }
 
 // Halves a direction until one element is left, going after the larger error; and compares that element and others.
@@ -266,8 +270,8 @@ void DerivativeCheck::locate(const Finding& finding, std::size_t row) {
   const auto error_in = [&](std::int64_t begin, std::int64_t end) {
     Line part{whole.variable, 0, std::vector<double>(static_cast<std::size_t>(size), 0.0)};
     std::copy(whole.direction.begin() + begin, whole.direction.begin() + end, part.direction.begin() + begin);
-    const Sides sides = probe_.sides(part, options_.step);
-    const double numeric = difference(sides, probe_.centre(), rows_[row].weights).central;
+    const std::vector<Sides> sides{probe_.sides(part, options_.step)};
+    const double numeric = differences(sides, probe_.centre(), rows_[row].weights)[0].central;
     return std::abs((gradient.empty() ? 0 : Probe::along(part, gradient)) - numeric);
   };
   std::int64_t begin = 0, end = size;
@@ -324,8 +328,14 @@ std::vector<std::int64_t> DerivativeCheck::sizes() const {
     sizes.insert(sizes.end(), tensor.shape().begin(), tensor.shape().end());
     sizes.push_back(tensor.numel());
   };
-  for (const NamedTensor& variable : function_.variables) add(variable.tensor);
   for (const Tensor& output : outputs_) add(output);
+  for (const NamedTensor& variable : function_.variables) {
+    add(variable.tensor);
+    for (const Tensor& output : outputs_) {  // elements that a sum has, or that a broadcast makes
+      const auto [few, many] = std::minmax({output.numel(), variable.tensor.numel()});
+      if (few > 0 && many % few == 0) sizes.push_back(many / few);
+    }
+  }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;

@@ -73,7 +73,7 @@ class DerivativeCheck {
 
   double analytic(std::size_t row, std::size_t line, GradcheckBackward backward) const;
   std::vector<Finding> judge(std::int64_t variable, std::size_t row, bool only_elements);
-  std::vector<Difference> differences(std::size_t line, std::size_t row);
+  std::vector<Difference> ladder(std::size_t line, std::size_t row);
 
   void compare(std::int64_t variable, GradcheckReport& report);
   void locate(const Finding& finding, std::size_t row);

@@ -11,6 +11,26 @@ namespace {
 // b - a, and 0 for two equal infinities: an output that is -inf on purpose does not move.
 double change(double a, double b) { return a == b ? 0 : b - a; }
 
+Difference difference(const Sides& sides, const std::vector<double>& centre, const std::vector<double>& weights,
+                      const std::vector<bool>& moves) {
+  Difference out;
+  double squares = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!moves[i]) continue;
+    out.central += weights[i] * change(sides.minus[i], sides.plus[i]);
+    out.left += weights[i] * change(sides.minus[i], centre[i]);
+    out.right += weights[i] * change(centre[i], sides.plus[i]);
+    const double size = weights[i] * std::max(std::abs(sides.minus[i]), std::abs(sides.plus[i]));
+    if (std::isfinite(size)) squares += size * size;
+  }
+  out.central /= sides.back + sides.forth;
+  out.left /= sides.back;
+  out.right /= sides.forth;
+  out.noise = sides.epsilon * std::sqrt(squares) / (sides.back + sides.forth);
+  out.step = (sides.back + sides.forth) / 2;
+  return out;
+}
+
 }  // namespace
 
 std::vector<double> flatten(const Tensors& tensors) {
@@ -27,21 +47,14 @@ std::vector<double> flatten(const Tensors& tensors) {
   return values;
 }
 
-Difference difference(const Sides& sides, const std::vector<double>& centre, const std::vector<double>& weights) {
-  Difference out;
-  double squares = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    out.central += weights[i] * change(sides.minus[i], sides.plus[i]);
-    out.left += weights[i] * change(sides.minus[i], centre[i]);
-    out.right += weights[i] * change(centre[i], sides.plus[i]);
-    const double magnitude = std::max(std::abs(sides.minus[i]), std::abs(sides.plus[i]));
-    if (std::isfinite(magnitude)) squares += weights[i] * magnitude * (weights[i] * magnitude);
+std::vector<Difference> differences(const std::vector<Sides>& steps, const std::vector<double>& centre,
+                                    const std::vector<double>& weights) {
+  std::vector<bool> moves(weights.size(), false);
+  for (const Sides& sides : steps) {
+    for (std::size_t i = 0; i < weights.size(); ++i) moves[i] = moves[i] || sides.minus[i] != sides.plus[i];
   }
-  out.central /= sides.back + sides.forth;
-  out.left /= sides.back;
-  out.right /= sides.forth;
-  out.noise = sides.epsilon * std::sqrt(squares) / (sides.back + sides.forth);
-  out.step = (sides.back + sides.forth) / 2;
+  std::vector<Difference> out;
+  for (const Sides& sides : steps) out.push_back(difference(sides, centre, weights, moves));
   return out;
 }
 

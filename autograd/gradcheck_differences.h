@@ -34,7 +34,9 @@ struct Difference {
   double noise = 0;  // what rounding of the outputs may add to `central`
   double step = 0;
 };
-Difference difference(const Sides& sides, const std::vector<double>& centre, const std::vector<double>& weights);
+// For each step its difference; all on one line. Outputs that move at none of them add no noise.
+std::vector<Difference> differences(const std::vector<Sides>& steps, const std::vector<double>& centre,
+                                    const std::vector<double>& weights);
 
 // A function of variables that are moved in place.
 class Probe {

@@ -37,30 +37,53 @@ std::string explain_ratio(double ratio, const std::vector<std::int64_t>& sizes) 
     if (is(n)) return text(" (a division by ", size, " missing?)");
     if (is(1 / n)) return text(" (divided by ", size, " too often?)");
     if (size > 2 && (is(n / (n - 1)) || is((n - 1) / n))) return text(" (n and n - 1 exchanged, n = ", size, "?)");
+    if (size > 2 && (is(std::sqrt(n / (n - 1))) || is(std::sqrt((n - 1) / n)))) {
+      return text(" (n and n - 1 exchanged under a root, n = ", size, "?)");
+    }
     if (is(std::sqrt(n)) || is(1 / std::sqrt(n))) return text(" (a factor sqrt(", size, ")?)");
   }
   return "";
 }
 
+// Calls f(analytic, numeric) for each wrong element.
+template <class F>
+void for_each_wrong(const Evidence& e, F f) {
+  for (std::size_t i = 0; i < e.wrong.size(); ++i) {
+    if (e.wrong[i]) f(e.analytic[i], e.numeric[i]);
+  }
+}
+
 // analytic = ratio * numeric at all wrong elements.
 std::optional<double> constant_ratio(const Evidence& e) {
   double product = 0, squares = 0, most = 0;
-  for (std::size_t i = 0; i < e.wrong.size(); ++i) {
-    if (!e.wrong[i]) continue;
-    product += e.analytic[i] * e.numeric[i];
-    squares += e.numeric[i] * e.numeric[i];
-    most = std::max(most, std::abs(e.numeric[i]));
-  }
+  for_each_wrong(e, [&](double analytic, double numeric) {
+    product += analytic * numeric;
+    squares += numeric * numeric;
+    most = std::max(most, std::abs(numeric));
+  });
   if (squares == 0) return std::nullopt;
   const double ratio = product / squares;
+  bool constant = true;
+  for_each_wrong(e, [&](double analytic, double numeric) {
+    constant = constant && std::abs(analytic - ratio * numeric) <= kExact * most;
+  });
+  return constant ? std::optional(ratio) : std::nullopt;
+}
+
+// Whether the right elements are zero, to which any factor applies.
+bool others_are_zero(const Evidence& e) {
   for (std::size_t i = 0; i < e.wrong.size(); ++i) {
-    if (e.wrong[i] && std::abs(e.analytic[i] - ratio * e.numeric[i]) > kExact * most) return std::nullopt;
+    if (!e.wrong[i] && std::abs(e.numeric[i]) > kExact * largest(e.numeric)) return false;
   }
-  // Patterns need the right elements to fit as well, unless these are so small that they fit any ratio.
-  for (std::size_t i = 0; i < e.wrong.size(); ++i) {
-    if (!e.wrong[i] && std::abs(e.numeric[i]) > kExact * most) return std::nullopt;
-  }
-  return ratio;
+  return true;
+}
+
+// Whether at each wrong element one of both is zero.
+bool is_mask(const Evidence& e) {
+  const double zero = 1e-3 * kExact * std::max(largest(e.analytic), largest(e.numeric));
+  bool mask = true;
+  for_each_wrong(e, [&](double a, double n) { mask = mask && (std::abs(a) <= zero || std::abs(n) <= zero); });
+  return mask;
 }
 
 bool is_full(const Evidence& e) {
@@ -150,18 +173,23 @@ void find_pattern(const Evidence& e, GradcheckFailure& failure) {
   using enum GradcheckReason;
   const std::optional<double> ratio = constant_ratio(e);
   const std::int64_t wrong = e.wrong_count(), total = static_cast<std::int64_t>(e.elements.size());
+  const std::string factor_text =
+      ratio.has_value() ? text("analytic = ", *ratio, " * numeric", explain_ratio(*ratio, e.sizes)) : "";
   if (ratio.has_value()) failure.ratio = *ratio;
-  if (ratio.has_value() && std::abs(*ratio + 1) <= kExact) return set(failure, sign, "the sign: analytic = -numeric");
-  if (largest(e.analytic) == 0) return set(failure, factor, "backward gives zero");
-  if (ratio.has_value()) {
-    return set(failure, factor, text("a factor: analytic = ", *ratio, " * numeric", explain_ratio(*ratio, e.sizes)));
+  if (largest(e.analytic) == 0) return set(failure, mask, "backward gives zero");
+  if (ratio.has_value() && others_are_zero(e)) {
+    if (std::abs(*ratio + 1) <= kExact) return set(failure, sign, "the sign: analytic = -numeric");
+    return set(failure, factor, "a factor: " + factor_text);
   }
   if (is_transposed(e)) {
     return set(failure, transposed, "transposed: analytic is numeric with the last two dimensions swapped");
   }
   if (wrong * 8 <= total || (wrong == 1 && total > 1)) {
-    return set(failure, few_elements, "a few elements: all others are right");
+    const std::string there = ratio.has_value() ? ", there " + factor_text : "";
+    return set(failure, few_elements, "a few elements: all others are right" + there);
   }
+  if (is_mask(e)) return set(failure, mask, "a mask: at each wrong element either analytic or numeric is zero");
+  if (ratio.has_value()) return set(failure, factor, "a factor at these elements: " + factor_text);
   if (const auto d = constant_dimension(e)) {
     return set(
         failure, missing_in_row,
@@ -247,9 +275,10 @@ Shape coordinate_of(const Shape& shape, std::int64_t element) {
 }
 
 std::string_view name(GradcheckReason reason) {
-  constexpr std::array<std::string_view, 14> names = {
-      "unknown",   "sign",       "factor", "transposed",     "missing in row", "missing along x", "few elements",
-      "undefined", "not finite", "kink",   "step too large", "rounding",       "disagreement",    "vacuous"};
+  constexpr std::array<std::string_view, 15> names = {
+      "unknown",         "sign",         "factor",    "mask",       "transposed", "missing in row",
+      "missing along x", "few elements", "undefined", "not finite", "kink",       "step too large",
+      "rounding",        "disagreement", "vacuous"};
   return names[static_cast<std::size_t>(reason)];
 }
 

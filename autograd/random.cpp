@@ -262,8 +262,8 @@ Tensor multinomial(const Tensor& weights) {
   for (std::size_t row = 0; row < totals.size(); ++row) {
     const double* row_values = values.data() + static_cast<std::int64_t>(row) * n;
     const double target = default_generator().uniform() * totals[row];
-    // The first index whose cumulative sum exceeds the target: its weight is not zero. Rounding may put the target on
-    // the total itself; then it is the last index with a weight.
+    // The first index whose cumulative sum exceeds the target: its weight is not zero. Among the smallest numbers there
+    // are, the product may round up to the total itself; then it is the last index that has a weight.
     double sum = 0;
     for (std::int64_t i = 0; i < n && sum <= target; ++i) {
       if (row_values[i] > 0) chosen[row] = i;

@@ -15,7 +15,6 @@ const Tensor::Impl& look(const Tensor& tensor) {
 
 // Whether elements follow each other in row-major order; sizes of 1 are never stepped over, so their stride is free.
 bool has_no_gaps(const Shape& shape, const Strides& strides) {
-  if (numel(shape) == 0) return true;
   std::int64_t step = 1;
   for (std::int64_t d = shape.dims() - 1; d >= 0; --d) {
     if (shape[d] != 1 && strides[d] != step) return false;
@@ -64,7 +63,7 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, std::int64_t off
   impl->strides = strides;
   impl->dtype = base.dtype;
   impl->numel = prenorm::numel(shape);
-  impl->contiguous = has_no_gaps(shape, strides);
+  impl->contiguous = impl->numel == 0 || has_no_gaps(shape, strides);
   return Tensor(std::move(impl));
 }
 

@@ -4,10 +4,15 @@
 //   next_token --text FILE              any text, byte by byte
 //   next_token --resume FILE            goes on from a checkpoint, bit for bit
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,80 +28,108 @@
 #include "training/generate.h"
 #include "training/options.h"
 #include "training/progress.h"
+#include "training/stop.h"
 
 using namespace prenorm;
 using namespace prenorm::training;
 
 namespace {
 
-volatile std::sig_atomic_t stop_signal = 0;
-
-void watch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int signal) { stop_signal = signal; };
-  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends the program at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
 // A run of training: the model, and all that changes while it learns.
 class Run {
  public:
   explicit Run(const Options& options)
-      : o_(options), model_(seeded_model(options)), adam_(model_.parameters(), {.lr = options.lr}) {
-    if (!o_.text.empty()) text_.emplace(o_.text, o_.length);
-  }
+      : o_(options),
+        text_(text_of(options)),
+        model_(seeded_model(options)),
+        adam_(model_.parameters(), {.lr = o_.lr}) {}
 
-  void resume(const std::string& path);
+  void resume(const optim::Checkpoint& checkpoint);
   // Opens what training writes to, and writes the first checkpoint.
   void prepare();
   // Trains up to o_.steps in all, or until a signal.
   void train();
+  // Ends early on a signal.
   void show_result() const;
+  // How to go on after a signal.
+  void show_way_on() const;
 
  private:
+  static std::optional<Text> text_of(const Options& options) {
+    return options.text.empty() ? std::nullopt : std::make_optional<Text>(options.text, options.length);
+  }
   static nn::TinyLM seeded_model(const Options& options) {
     manual_seed(options.seed);
     return nn::TinyLM(options.vocab(), options.model());
   }
   StepReport step();
-  void save();
+  void save() const;
+  void keep_earlier_checkpoint() const;
   void show_rule() const;
   void show_text() const;
   double held_out_loss() const;
+  std::vector<std::int64_t> continuation(std::vector<std::int64_t> prompt, std::int64_t count,
+                                         double temperature) const;
 
   Options o_;
+  std::optional<Text> text_;  // absent for the rule
   nn::TinyLM model_;
   optim::Adam adam_;
-  std::optional<Text> text_;  // absent for the rule
-  std::int64_t done_ = 0;     // steps
+  std::int64_t done_ = 0;  // steps
   Log log_;
 };
 
-void Run::resume(const std::string& path) {
-  const optim::Checkpoint checkpoint = optim::read_checkpoint(path);
+void Run::resume(const optim::Checkpoint& checkpoint) {
   const auto kept = [&](const std::string& key) {
     const auto found = checkpoint.metadata.find(key);
-    check(found != checkpoint.metadata.end(), path, ": no checkpoint of next_token: it keeps no ", key);
+    check(found != checkpoint.metadata.end(), o_.resume, ": not a checkpoint of next_token: it keeps no ", key);
     return found->second;
   };
   if (text_) {
-    check(kept("text.fingerprint") == text_->fingerprint(), o_.text, ": not the text that ", path,
-          " was trained on: ", text_->fingerprint(), " against ", kept("text.fingerprint"));
+    check(kept("text.fingerprint") == text_->fingerprint(), o_.text, ": not the text that ", o_.resume,
+          " was trained on: it has ", text_->fingerprint(), ", that one had ", kept("text.fingerprint"));
   }
   const std::string steps = kept("step");
-  check(!steps.empty() && steps.size() < 16 && steps.find_first_not_of("0123456789") == std::string::npos, path,
-        ": its step is '", steps, "'");
-  restore_checkpoint(checkpoint, model_.state_dict(), adam_, default_generator());
+  check(!steps.empty() && steps.size() < 16 && steps.find_first_not_of("0123456789") == std::string::npos, o_.resume,
+        ": not a checkpoint of next_token: its step is '", steps, "'");
+  try {
+    restore_checkpoint(checkpoint, model_.state_dict(), adam_, default_generator());
+  } catch (const Error& error) {
+    fail(o_.resume, ": ", error.what());
+  }
   done_ = std::stoll(steps);
 }
 
-void Run::save() {
+void Run::save() const {
   if (!o_.save) return;
   SafetensorsMetadata metadata = to_metadata(o_);
   metadata["step"] = std::to_string(done_);
   if (text_) metadata["text.fingerprint"] = text_->fingerprint();
   optim::save_checkpoint(o_.checkpoint, model_.state_dict(), adam_, default_generator(), metadata);
+}
+
+// A checkpoint of another run is not lost by starting this one. A copy, so that some whole checkpoint is under the name
+// at any moment. What is no checkpoint is nothing to write over.
+void Run::keep_earlier_checkpoint() const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_regular_file(o_.checkpoint, error) || fs::equivalent(o_.checkpoint, o_.resume, error)) return;
+  try {
+    optim::read_checkpoint(o_.checkpoint);
+  } catch (const Error&) {
+    fail(o_.checkpoint, ": is there already and is not a checkpoint; choose another --checkpoint, or remove it");
+  }
+  const std::string old = o_.checkpoint + ".old";
+  fs::copy_file(o_.checkpoint, old, fs::copy_options::overwrite_existing, error);
+  check(!error, old, ": the earlier ", o_.checkpoint, " cannot be kept there: ", error.message());
+  std::printf("kept the earlier %s as %s\n", o_.checkpoint.c_str(), old.c_str());
+}
+
+void Run::prepare() {
+  if (!o_.log.empty()) log_ = Log(o_.log);
+  if (o_.save) keep_earlier_checkpoint();
+  save();
+  log_.begin_after(done_);
 }
 
 StepReport Run::step() {
@@ -105,34 +138,29 @@ StepReport Run::step() {
   adam_.zero_grad();
   loss.backward();
   const NamedTensors parameters = adam_.parameters();
-  const double norm = o_.clip > 0 ? optim::clip_grad_norm_(parameters, o_.clip) : optim::grad_norm(parameters);
+  const double norm = optim::grad_norm(parameters);
+  const bool clips = o_.clip > 0;
+  if (clips && std::isfinite(norm)) optim::clip_grad_norm_(parameters, o_.clip);
   adam_.set_lr_factor(optim::linear_warmup(done_ + 1, o_.warmup));
-  adam_.step();
+  // Clipping keeps steps bounded; what cannot be clipped would spoil the weights for good.
+  if (!clips || std::isfinite(norm)) adam_.step();
   return {++done_, loss.item(), norm, o_.batch * o_.length};
 }
 
-void Run::prepare() {
-  if (!o_.log.empty()) log_ = Log(o_.log, done_);
-  if (done_ > 0 || !o_.save) return;
-  if (o_.resume.empty() && std::filesystem::is_regular_file(o_.checkpoint)) {
-    const std::string old = o_.checkpoint + ".old";
-    std::filesystem::rename(o_.checkpoint, old);
-    std::printf("kept the earlier %s as %s\n", o_.checkpoint.c_str(), old.c_str());
-  }
-  save();
-}
-
 void Run::train() {
+  const std::string task = !text_ ? "rule next = (current + 1) mod 50"
+                                  : std::to_string(text_->training().size()) + " bytes to train on, " +
+                                        std::to_string(text_->held_out().size()) + " held out";
   std::printf("TinyLM: %lld parameters, %s, %d thread%s\n", static_cast<long long>(model_.parameter_count()),
-              !text_ ? "rule next = (current + 1) mod 50"
-                     : (std::to_string(text_->training_bytes()) + " bytes to train on, " +
-                        std::to_string(text_->held_out_bytes()) + " held out")
-                           .c_str(),
-              num_threads(), num_threads() == 1 ? "" : "s");
+              task.c_str(), num_threads(), num_threads() == 1 ? "" : "s");
+  if (done_ >= o_.steps) {
+    std::printf("step %lld of %lld is done; a larger --steps trains on\n", static_cast<long long>(done_),
+                static_cast<long long>(o_.steps));
+    return;
+  }
   if (done_ > 0) std::printf("going on after step %lld\n", static_cast<long long>(done_));
-  if (done_ >= o_.steps) return;
   Progress progress(done_ + 1, o_.steps);
-  while (done_ < o_.steps && stop_signal == 0) {
+  while (done_ < o_.steps && stop_signal() == 0 && std::ferror(stdout) == 0) {
     const StepReport report = step();
     log_.row(report, progress.report(report));
     if (done_ % o_.checkpoint_every == 0 && done_ < o_.steps) save();
@@ -144,15 +172,35 @@ void Run::train() {
               o_.save ? ("; saved " + o_.checkpoint).c_str() : "");
 }
 
+void Run::show_way_on() const {
+  std::printf("stopped after step %lld of %lld", static_cast<long long>(done_), static_cast<long long>(o_.steps));
+  if (o_.save) {
+    std::printf("; %s --resume %s%s", done_ < o_.steps ? "go on with" : "see the result with", o_.checkpoint.c_str(),
+                o_.log.empty() ? "" : (" --log " + o_.log).c_str());
+  }
+  std::printf("\n");
+}
+
 void Run::show_result() const {
   model_.eval();
   text_ ? show_text() : show_rule();
 }
 
+std::vector<std::int64_t> Run::continuation(std::vector<std::int64_t> prompt, std::int64_t count,
+                                            double temperature) const {
+  std::vector<std::int64_t> tokens = std::move(prompt);
+  const auto given = static_cast<std::ptrdiff_t>(tokens.size());
+  for (std::int64_t i = 0; i < count && stop_signal() == 0; ++i) {
+    tokens.push_back(next_token(model_, tokens, o_.length, temperature));
+  }
+  return {tokens.begin() + given, tokens.end()};
+}
+
 // A continuation that can be checked by eye, and is.
 void Run::show_rule() const {
   constexpr std::int64_t kCount = 50, kStart = 7;
-  const std::vector<std::int64_t> tokens = generate(model_, {kStart}, kCount, o_.length, 0);
+  const std::vector<std::int64_t> tokens = continuation({kStart}, kCount, 0);
+  if (stop_signal() != 0) return;
   std::int64_t previous = kStart, right = 0;
   std::printf("%lld ->", static_cast<long long>(kStart));
   for (std::int64_t token : tokens) {
@@ -166,7 +214,9 @@ void Run::show_rule() const {
 double Run::held_out_loss() const {
   const NoGrad no_grad;
   double total = 0, count = 0;
-  for (const Batch& batch : text_->held_out(o_.batch, o_.length)) {
+  const std::int64_t batches = text_->held_out_batches(o_.batch, o_.length);
+  for (std::int64_t i = 0; i < batches && stop_signal() == 0; ++i) {
+    const Batch batch = text_->held_out_batch(i, o_.batch, o_.length);
     total += cross_entropy(model_(batch.ids), batch.targets, {.reduction = Reduction::sum}).item();
     count += static_cast<double>(batch.targets.numel());
   }
@@ -174,59 +224,78 @@ double Run::held_out_loss() const {
 }
 
 void Run::show_text() const {
-  std::printf("held-out loss %.4f nats a byte; a table of byte pairs has %.4f\n", held_out_loss(),
-              text_->pair_table_loss());
-  std::vector<std::int64_t> prompt;
-  if (o_.prompt.empty()) {
-    const Tensor window = text_->held_out(1, o_.length).front().ids;
-    prompt = window.to_vector<std::int64_t>();
-  } else {
-    for (unsigned char c : o_.prompt) prompt.push_back(c);
-  }
-  constexpr int kSamples = 3;
+  std::printf("held-out loss ");
+  std::fflush(stdout);  // a long text takes a while
+  const double loss = held_out_loss();
+  if (stop_signal() != 0) return static_cast<void>(std::printf("not known\n"));
+  std::printf("%.4f nats a byte; a table of byte pairs has %.4f\n", std::abs(loss), text_->pair_table_loss());
+  if (!std::isfinite(loss)) return;  // there is nothing to draw samples from
+
+  constexpr std::size_t kPrompt = 64;
   constexpr std::int64_t kBytes = 300;
-  for (int sample = 1; sample <= kSamples; ++sample) {
-    std::printf("--- sample %d, temperature %g\n", sample, o_.temperature);
-    for (std::int64_t c : prompt) std::putchar(static_cast<int>(c));
-    std::printf("|");
-    for (std::int64_t c : generate(model_, prompt, kBytes, o_.length, o_.temperature))
-      std::putchar(static_cast<int>(c));
-    std::printf("\n");
+  const std::string prompt(o_.prompt.empty() ? text_->held_out().substr(0, kPrompt) : o_.prompt);
+  std::printf("--- prompt\n%s\n", printable(prompt).c_str());
+  const int samples = o_.temperature == 0 ? 1 : 3;  // the likeliest continuation is always the same
+  for (int sample = 1; sample <= samples && stop_signal() == 0; ++sample) {
+    std::vector<std::int64_t> tokens;
+    for (unsigned char c : prompt) tokens.push_back(c);
+    std::string text;
+    for (std::int64_t c : continuation(std::move(tokens), kBytes, o_.temperature)) text += static_cast<char>(c);
+    std::printf("--- sample %d, temperature %g\n%s\n", sample, o_.temperature, printable(text).c_str());
   }
 }
 
+// A closed standard stream would be taken by the next file that is opened, and output would end up in it.
+void secure_standard_streams() {
+  const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
+  for (int file = 0; file <= 2; ++file) {
+    if (fcntl(file, F_GETFD) == -1 && open("/dev/null", O_RDWR) != file) std::abort();
+  }
+  check(has_output, "the standard output is closed");
+}
+
+void finish_output() { check(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, "the output cannot be written"); }
+
 int fail_with(int code, const std::exception& error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "next_token: %s\n", error.what());
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  std::fprintf(stderr, "next_token: %s\n", memory ? "the memory is used up" : error.what());
   return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A reader that went away, and a limit on file sizes, are to be output errors like others.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  watch_stop_signals();
   std::optional<Run> run;
-  Options options;
   try {
+    secure_standard_streams();
     const Parsed parsed = parse(argc, argv);
-    if (parsed.exit_code) return *parsed.exit_code;
-    options = parsed.options;
-    if (options.threads > 0) set_num_threads(options.threads);
-    run.emplace(options);
-    if (!options.resume.empty()) run->resume(options.resume);
-    watch_signals();
-    run->prepare();
+    if (parsed.help) {
+      std::fputs(parsed.help->c_str(), stdout);
+    } else {
+      if (parsed.options.threads > 0) set_num_threads(parsed.options.threads);
+      run.emplace(parsed.options);
+      if (parsed.resumed) run->resume(*parsed.resumed);
+      stop_later();
+      run->prepare();
+    }
   } catch (const std::exception& error) {
     return fail_with(2, error);
   }
   try {
-    run->train();
-    if (stop_signal != 0) {
-      std::printf("stopped%s\n", options.save ? ("; go on with --resume " + options.checkpoint).c_str() : "");
-      return 128 + stop_signal;
+    if (run) {
+      run->train();
+      finish_output();
+      if (stop_signal() == 0) run->show_result();
+      if (stop_signal() != 0) run->show_way_on();
     }
-    run->show_result();
+    finish_output();
   } catch (const std::exception& error) {
     return fail_with(1, error);
   }
-  return 0;
+  return stop_signal() == 0 ? 0 : 128 + stop_signal();
 }

@@ -1,47 +1,289 @@
-// Causal self-attention over packed heads
-#include <cmath>
+// Causal self-attention over packed heads (Vaswani et al. 2017, "Attention Is All You Need", equation 1):
+//
+//   y_i = sum_j p_ij v_j,  p_i = softmax over j <= i of s_ij,  s_ij = q_i . k_j / sqrt(D)
+//
+// for each batch entry and head. qkv [B, T, 3 * H * D] holds the q, k and v of all heads side by side, as a linear
+// layer makes them; y [B, T, H * D]. attention.cpp has the general op; here nothing is permuted, copied or masked for
+// it.
+//
+// Derivation: as in attention.cpp. A query looks at keys j <= i, so a key is seen by queries i >= j:
+//     dv_j = sum_{i >= j} p_ij dy_i                  dp_ij = dy_i . v_j
+//     ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij)
+//     dq_i = sum_{j <= i} ds_ij k_j / sqrt(D)        dk_j = sum_{i >= j} ds_ij q_i / sqrt(D)
+//   What stands later than i has no part in y_i, and its gradient from y_i is exactly 0.
+//
+// Kernels: p and ds are held key by key, p[j][i]. Then the softmax runs down columns, for a whole vector of queries at
+// a time, and all products are of the form of multiply(), with sums that skip what no query may look at.
 
-#include "autograd/blas.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "autograd/node.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/small_products.h"
 #include "autograd/vec_math.h"
 
 namespace prenorm {
 namespace {
 
+// One head of one batch entry, and scratch.
+template <class Real>
+struct Head {
+  std::int64_t T, D;
+  Real scale;
+  Rows<const Real> q, k, v;
+  Rows<Real> lanes;   // [D, padded T]: q or dy transposed, one query a lane
+  Rows<Real> packed;  // [T, padded D]: k, v, q or dy without gaps: heads that lie a power of two apart are slow to read
+  Rows<Real> product;  // [T, padded D]
+  Rows<Real> p, ds;    // [T, padded T], key by key
+};
+
+template <class Real>
+void transpose_to_lanes(const Head<Real>& head, Rows<const Real> x) {
+  for (std::int64_t t = 0; t < head.T; ++t) {
+    for (std::int64_t d = 0; d < head.D; ++d) head.lanes[d][t] = x[t][d];
+  }
+  for (std::int64_t d = 0; d < head.D; ++d) std::fill(head.lanes[d] + head.T, head.lanes[d + 1], Real{0});
+}
+
+// to[j][i] = x_j . (query i in lanes), for all i from the vector of queries on that j stands in.
+template <class Real>
+PRENORM_VECTORIZED void dot_products(const Head<Real>& head, Rows<const Real> x, Rows<Real> to) {
+  for (std::int64_t j = 0; j < head.T; j += 4) {
+    const std::int64_t i = j / kLanes<Real> * kLanes<Real>;
+    multiply<false, Real>(std::min<std::int64_t>(4, head.T - j), padded<Real>(head.T) - i, head.D, x.from(j, 0),
+                          head.lanes.from(0, i), to.from(j, i));
+  }
+}
+
+// to_i (+)= sum over j <= i of a[j][i] x_j.
+template <class Real>
+PRENORM_VECTORIZED void sum_over_keys(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
+                                      bool add) {
+  copy_rows<Real>(head.T, head.D, x, head.packed, false);
+  for (std::int64_t i = 0; i < head.T; i += 4) {
+    const std::int64_t rows = std::min<std::int64_t>(4, head.T - i);
+    multiply<true, Real>(rows, padded<Real>(head.D), i + rows, a.from(0, i), head.packed, head.product.from(i, 0));
+  }
+  copy_rows<Real>(head.T, head.D, head.product, to, add);
+}
+
+// to_j (+)= sum over i >= j of a[j][i] x_i.
+template <class Real>
+PRENORM_VECTORIZED void sum_over_queries(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
+                                         bool add) {
+  copy_rows<Real>(head.T, head.D, x, head.packed, false);
+  for (std::int64_t j = 0; j < head.T; j += 4) {
+    multiply<false, Real>(std::min<std::int64_t>(4, head.T - j), padded<Real>(head.D), head.T - j, a.from(j, j),
+                          head.packed.from(j, 0), head.product.from(j, 0));
+  }
+  copy_rows<Real>(head.T, head.D, head.product, to, add);
+}
+
+// Scores p[j][i] to weights: softmax over j <= i, and 0 for j > i.
+template <class Real>
+PRENORM_VECTORIZED void causal_softmax(const Head<Real>& head) {
+  constexpr std::int64_t W = kLanes<Real>;
+  constexpr Real kInf = std::numeric_limits<Real>::infinity();
+  for (std::int64_t i = 0; i < head.T; i += W) {  // queries i to i + W - 1 at once
+    const std::int64_t end = std::min(head.T, i + W);
+    Real largest[W], total[W] = {};
+    std::fill_n(largest, W, -kInf);
+    for (std::int64_t j = 0; j < end; ++j) {
+      Real* s = head.p[j] + i;
+#pragma omp simd
+      for (std::int64_t l = 0; l < W; ++l) {
+        s[l] = j > i + l ? -kInf : s[l];
+        largest[l] = s[l] > largest[l] ? s[l] : largest[l];
+      }
+    }
+    for (std::int64_t j = 0; j < end; ++j) {
+      Real* s = head.p[j] + i;
+#pragma omp simd
+      for (std::int64_t l = 0; l < W; ++l) {
+        s[l] = vec::exp((s[l] - largest[l]) * head.scale);
+        total[l] += s[l];
+      }
+    }
+#pragma omp simd
+    for (std::int64_t l = 0; l < W; ++l) total[l] = 1 / total[l];
+    for (std::int64_t j = 0; j < end; ++j) {
+      Real* s = head.p[j] + i;
+#pragma omp simd
+      for (std::int64_t l = 0; l < W; ++l) s[l] *= total[l];
+    }
+    for (std::int64_t j = end; j < head.T; ++j) std::fill_n(head.p[j] + i, W, Real{0});
+  }
+}
+
+// dp, in head.ds, to ds / sqrt(D).
+template <class Real>
+PRENORM_VECTORIZED void causal_softmax_backward(const Head<Real>& head) {
+  constexpr std::int64_t W = kLanes<Real>;
+  for (std::int64_t i = 0; i < head.T; i += W) {
+    const std::int64_t end = std::min(head.T, i + W);
+    Real dot[W] = {};
+    for (std::int64_t j = 0; j < end; ++j) {
+      const Real *p = head.p[j] + i, *dp = head.ds[j] + i;
+#pragma omp simd
+      for (std::int64_t l = 0; l < W; ++l) dot[l] += p[l] * dp[l];
+    }
+    for (std::int64_t j = 0; j < end; ++j) {
+      const Real* p = head.p[j] + i;
+      Real* ds = head.ds[j] + i;
+#pragma omp simd
+      for (std::int64_t l = 0; l < W; ++l) ds[l] = head.scale * p[l] * (ds[l] - dot[l]);
+    }
+  }
+}
+
+template <class Real>
+void weigh(const Head<Real>& head) {
+  transpose_to_lanes(head, head.q);
+  dot_products(head, head.k, head.p);
+  causal_softmax(head);
+}
+
+template <class Real>
+void forward_head(const Head<Real>& head, Rows<Real> y) {
+  weigh(head);
+  sum_over_keys<Real>(head, head.p, head.v, y, false);
+}
+
+// With the weights in head.p.
+template <class Real>
+void backward_head(const Head<Real>& head, Rows<const Real> dy, Rows<Real> dq, Rows<Real> dk, Rows<Real> dv, bool add) {
+  sum_over_queries<Real>(head, head.p, dy, dv, add);
+  transpose_to_lanes(head, dy);
+  dot_products(head, head.v, head.ds);
+  causal_softmax_backward(head);
+  sum_over_keys<Real>(head, head.ds, head.k, dq, add);
+  sum_over_queries<Real>(head, head.ds, head.q, dk, add);
+}
+
+// Weights are kept for backward up to this length, and formed anew beyond: they grow with its square, and to read them
+// from memory then takes as long.
+constexpr std::int64_t kKeepUpTo = 128;
+
+// Input qkv [B, T, 3 * H * D]; outputs y [B, T, H * D] and, for backward, p [B, H, T, padded T] key by key, or nothing
+// where the weights are not kept.
 struct CausalAttention final : Node {
-  explicit CausalAttention(std::int64_t heads) : heads(heads) {}
-  const std::int64_t heads;
+  explicit CausalAttention(std::int64_t heads) : H(heads) {}
+  const std::int64_t H;
 
   const OpInfo& info() const override {
-    static constexpr OpInfo info{.name = "causal_attention_packed",
-                                 .formula = "y = softmax(q k^T / sqrt(D), masked) v",
-                                 .derivative = "",
-                                 .reference = "",
-                                 .file = "autograd/ops/causal_attention.cpp"};
+    static constexpr OpInfo info{
+        .name = "causal_attention_packed",
+        .formula = "y_i = sum_j p_ij v_j over j <= i, p_i = softmax_j(q_i . k_j / sqrt(D))",
+        .derivative =
+            "dv_j = sum_i p_ij dy_i; dp_ij = dy_i . v_j; ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij) / sqrt(D); "
+            "dq_i = sum_j ds_ij k_j; dk_j = sum_i ds_ij q_i",
+        .reference = "Vaswani et al. 2017, Attention Is All You Need, eq. 1",
+        .file = "autograd/ops/causal_attention.cpp"};
     return info;
   }
-  Tensors forward(const Tensors& in) const override { return {composed(in[0])}; }
-  Saves saves() const override { return {.inputs = {0}}; }
-  void backward(const Tensors& dy, GradientSink& dx) const override {
-    const Tensor x = GradMode::enabled() ? input(0) : input(0).requires_grad_();
-    const SetGrad on(true);
-    dx.add(0, grad({composed(x)}, {x}, {dy[0]}, {.create_graph = false})[0]);
-  }
-  Tensor composed(const Tensor& qkv) const {
+
+  Tensors forward(const Tensors& in) const override {
+    const Tensor qkv = dense(in[0]);
     const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3;
-    const auto part = [&](int i) {
-      return transpose(reshape(slice(qkv, 2, i * C, (i + 1) * C), {B, T, heads, C / heads}), 1, 2);
-    };
-    return reshape(transpose(scaled_dot_product_attention(part(0), part(1), part(2), {}, {.causal = true}).y, 1, 2),
-                   {B, T, C});
+    Tensor y = Tensor::empty({B, T, C}, qkv.dtype()), p;
+    dispatch_float("causal_attention_packed", qkv.dtype(), [&](auto t) {
+      using Real = decltype(t);
+      p = Tensor::empty(T <= kKeepUpTo ? Shape{B, H, T, padded<Real>(T)} : Shape{0}, qkv.dtype());
+      p.count_write();
+      Real* to = y.mutable_data<Real>();
+      for_heads<Real>(qkv, p, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
+        forward_head<Real>(head, {to + b * T * C + h * head.D, C});
+      });
+    });
+    return {y, p};
+  }
+
+  Saves saves() const override { return {.inputs = {0}, .outputs = {1}}; }
+
+  void backward(const Tensors& all_dy, GradientSink& dx) const override {
+    if (GradMode::enabled()) return dx.add(0, formula(input(0), all_dy[0]));
+    const Tensor qkv = dense(input(0)), dy = dense(all_dy[0]), p = output(1);
+    const std::int64_t T = qkv.size(1), C = qkv.size(2) / 3;
+    const auto [out, fresh] = dx.accumulator(0);
+    dispatch_float("causal_attention_packed", qkv.dtype(), [&, &out = out, fresh = fresh](auto t) {
+      using Real = decltype(t);
+      const Real* from = dy.data<Real>();
+      Real* to = out.template mutable_data<Real>();
+      for_heads<Real>(qkv, p, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
+        if (T > kKeepUpTo) weigh(head);
+        Real* dq = to + b * T * 3 * C + h * head.D;
+        backward_head<Real>(head, {from + b * T * C + h * head.D, C}, {dq, 3 * C}, {dq + C, 3 * C}, {dq + 2 * C, 3 * C},
+                            !fresh);
+      });
+    });
+  }
+
+  // The same in ops, to be differentiated again.
+  Tensor formula(const Tensor& qkv, const Tensor& dy) const {
+    const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, D = C / H;
+    const double scale = 1 / std::sqrt(static_cast<double>(D));
+    const auto heads = [&](const Tensor& x) { return transpose(reshape(x, {B, T, H, D}), 1, 2); };
+    const auto side_by_side = [&](const Tensor& x) { return reshape(transpose(x, 1, 2), {B, T, C}); };
+    const auto transposed = [](const Tensor& x) { return transpose(x, -2, -1); };
+    const Tensor q = heads(slice(qkv, 2, 0, C)), k = heads(slice(qkv, 2, C, 2 * C)),
+                 v = heads(slice(qkv, 2, 2 * C, 3 * C)), g = heads(dy);
+    const Tensor later = to(triu(ones({T, T}), 1), boolean);
+    const Tensor p = softmax(masked_fill(scale * matmul(q, transposed(k)), later, -INFINITY));
+    const Tensor dp = matmul(g, transposed(v));
+    const Tensor ds = scale * p * (dp - sum(dp * p, {-1}, true));
+    return concat(
+        {side_by_side(matmul(ds, k)), side_by_side(matmul(transposed(ds), q)), side_by_side(matmul(transposed(p), g))},
+        2);
+  }
+
+ private:
+  // Calls f(head, b, h) for all heads, in parallel. The weights are where they are kept, if they are.
+  template <class Real, class F>
+  void for_heads(const Tensor& qkv, const Tensor& kept, F f) const {
+    const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, D = C / H;
+    if (qkv.numel() == 0) return;
+    const std::int64_t pT = padded<Real>(T), pD = padded<Real>(D);
+    const std::int64_t scratch = D * pT + 2 * T * pD + (kept.numel() > 0 ? 1 : 2) * T * pT;
+    // Each block has scratch of its own, so there are few where heads are large.
+    constexpr std::int64_t kMostScratch = 16 * 1024 * 1024;
+    const std::int64_t blocks =
+        std::min(block_count(B * H, T * T * (D + 8) / 4), std::max<std::int64_t>(kMostScratch / scratch, 2));
+    const Tensor memory = Tensor::empty({blocks, scratch}, qkv.dtype());
+    Real* const all = memory.mutable_data<Real>();
+    Real* const weights = kept.numel() > 0 ? const_cast<Real*>(kept.data<Real>()) : nullptr;
+    const Real* const x = qkv.data<Real>();
+    const Real scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(D)));
+    parallel_for(blocks, [&](std::int64_t block) {
+      const auto [begin, end] = block_range(B * H, blocks, block);
+      Real *lanes = all + block * scratch, *packed = lanes + D * pT, *product = packed + T * pD;
+      Real *ds = product + T * pD, *p = ds + T * pT;
+      if (D < pD) std::fill_n(packed, T * pD, Real{0});  // what stands beyond D is multiplied too
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Real* q = x + i / H * T * 3 * C + i % H * D;
+        if (weights != nullptr) p = weights + i * T * pT;
+        f(Head<Real>{T,
+                     D,
+                     scale,
+                     {q, 3 * C},
+                     {q + C, 3 * C},
+                     {q + 2 * C, 3 * C},
+                     {lanes, pT},
+                     {packed, pD},
+                     {product, pD},
+                     {p, pT},
+                     {ds, pT}},
+          i / H, i % H);
+      }
+    });
   }
 };
 
 }  // namespace
 
 Tensor causal_attention_packed(const Tensor& qkv, std::int64_t heads) {
-  check(qkv.defined() && qkv.dims() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0,
+  check(qkv.defined() && heads >= 1 && qkv.dims() == 3 && qkv.size(2) > 0 && qkv.size(2) % (3 * heads) == 0,
         "causal_attention_packed: expected qkv [B, T, 3 * H * D] with H = ", heads, ", got ",
         qkv.defined() ? qkv.shape() : Shape{});
   return apply_op<CausalAttention>({qkv}, heads)[0];

@@ -24,9 +24,8 @@ struct Unsqueeze final : Node {
   Tensors forward(const Tensors& in) const override {
     Shape shape = in[0].shape();
     Strides strides = in[0].strides();
-    // As far apart as if the dimension were a block of the ones after it.
-    strides.insert(dim, dim < shape.dims() ? shape[dim] * strides[dim] : 1);
     shape.insert(dim, 1);
+    strides.insert(dim, 1);  // never stepped over
     return {in[0].view(shape, strides)};
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/tensor.h"
@@ -25,26 +26,34 @@ class Text {
  public:
   static constexpr std::int64_t kVocab = 256;
 
-  // Throws Error if the file cannot be read, or either part is too short for a sequence of T + 1 bytes.
+  // Throws Error if the file cannot be read, or its held-out part is too short for a sequence of T + 1 bytes.
   Text(const std::string& path, std::int64_t T);
 
   // Sequences from random places of the training part.
   Batch batch(std::int64_t B, std::int64_t T) const;
-  // Back-to-back windows of the held-out part, at most B a batch, each position but the first predicted once.
-  std::vector<Batch> held_out(std::int64_t B, std::int64_t T) const;
+  // The held-out part, cut into sequences that follow on each other: each byte but the first is predicted once. In
+  // batches of B sequences of T bytes; what is left over comes as smaller ones.
+  std::int64_t held_out_batches(std::int64_t B, std::int64_t T) const;
+  Batch held_out_batch(std::int64_t index, std::int64_t B, std::int64_t T) const;
 
-  // The held-out loss, in nats a byte, of p(next | current) as counted on the training part (add 1/256 smoothing).
+  // The held-out loss, in nats a byte, of p(next | current) = (count of the pair + 1/256) / (count of current + 1), as
+  // counted on the training part.
   double pair_table_loss() const;
 
-  std::int64_t training_bytes() const { return split_; }
-  std::int64_t held_out_bytes() const { return static_cast<std::int64_t>(bytes_.size()) - split_; }
-  std::string fingerprint() const;  // length and checksum, to tell one text from another
+  std::string_view training() const { return std::string_view(bytes_).substr(0, split_); }
+  std::string_view held_out() const { return std::string_view(bytes_).substr(split_); }
+  const std::string& fingerprint() const { return fingerprint_; }  // length and checksum, to tell texts apart
 
  private:
-  Batch windows(const std::vector<std::int64_t>& starts, std::int64_t T) const;
+  Batch sequences(const std::vector<std::size_t>& starts, std::int64_t T) const;
 
   std::string bytes_;
-  std::int64_t split_ = 0;  // the first byte held out
+  std::size_t split_ = 0;  // the first byte held out
+  std::string fingerprint_;
 };
+
+// Bytes as text that is safe to show on a terminal: valid UTF-8, tabs and line ends stay; control characters and all
+// else become \xNN.
+std::string printable(std::string_view bytes);
 
 }  // namespace prenorm::training

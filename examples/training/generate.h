@@ -1,4 +1,4 @@
-// Tokens that a trained model goes on with.
+// The token that a trained model goes on with.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace prenorm::training {
 
-// `count` tokens after `prompt` (not empty), one at a time, each from the last `length` tokens before it. Temperature 0
-// takes the likeliest, ties to the first; else they are drawn from softmax(logits / temperature).
-std::vector<std::int64_t> generate(const nn::TinyLM& model, std::vector<std::int64_t> prompt, std::int64_t count,
-                                   std::int64_t length, double temperature);
+// The token after `tokens` (not empty), judged from the last `length` of them: later positions were never trained.
+// Temperature 0, and any below 0.001, takes the likeliest, ties to the first; else it is drawn from
+// softmax(logits / temperature).
+std::int64_t next_token(const nn::TinyLM& model, const std::vector<std::int64_t>& tokens, std::int64_t length,
+                        double temperature);
 
 }  // namespace prenorm::training

@@ -1,145 +1,203 @@
 #include "training/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <map>
+#include <utility>
 #include <vector>
 
-#include "optim/checkpoint.h"
 #include "training/data.h"
 
 namespace prenorm::training {
 namespace {
 
-const std::map<std::string, nn::Norm> kNorms{{"unbiased", nn::Norm::unbiased},
-                                             {"standard", nn::Norm::standard},
-                                             {"rms", nn::Norm::rms},
-                                             {"none", nn::Norm::none}};
-const std::map<std::string, nn::Order> kOrders{{"pre", nn::Order::pre}, {"post", nn::Order::post}};
+namespace fs = std::filesystem;
 
-template <class T>
-std::string key_of(const std::map<std::string, T>& names, T value) {
-  for (const auto& [name, v] : names) {
-    if (v == value) return name;
-  }
-  return "?";
-}
+constexpr const char* kTraining = "Training";
+constexpr const char* kModel = "Model";
+constexpr const char* kFiles = "Files";
+constexpr const char* kSamples = "Samples, with --text";
+
+enum class Keep { no, changeable, fixed };  // in a checkpoint; fixed: a resumed run must agree
+
+// One row a command-line option: all that the help, the command line and checkpoints need to know of it. Values are
+// text to CLI11, which keeps its templates, and with them the time to compile this file, small.
+struct Option {
+  std::string name;   // without the dashes
+  std::string value;  // what the help calls its value; empty: a flag
+  std::string help;
+  const char* group;
+  Keep keep;
+  std::string expected;  // "a whole number from 1 to 10"
+  std::function<std::string(const Options&)> write;
+  std::function<bool(Options&, const std::string&)> read;  // false, and nothing changed: not what is expected
+};
 
 // A number as the shortest text that reads back as the same number.
 template <class T>
-std::string number(T value) {
+std::string to_text(T value) {
   char text[64];
-  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-  return {text, end};
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
+// True if all of the text is a number from `least` to `most`; NaN is not.
 template <class T>
-void read_number(const std::string& name, const std::string& text, T& value) {
+bool read_number(const std::string& text, T least, T most, T& out) {
+  T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check(error == std::errc() && end == text.data() + text.size(), "checkpoint: its option ", name, " is '", text,
-        "', which is no number");
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most)) return false;
+  out = value;
+  return true;
 }
 
 template <class T>
-void read_name(const std::string& name, const std::string& text, const std::map<std::string, T>& names, T& value) {
-  const auto found = names.find(text);
-  check(found != names.end(), "checkpoint: its option ", name, " is '", text, "', which is none of the choices");
-  value = found->second;
+Option number(std::string name, T Options::*member, T least, T most, std::string help, const char* group, Keep keep) {
+  const std::string kind = std::is_integral_v<T> ? "a whole number" : "a number";
+  return {.name = std::move(name),
+          .value = std::is_integral_v<T> ? "N" : "X",
+          .help = std::move(help),
+          .group = group,
+          .keep = keep,
+          .expected = kind + " from " + to_text(least) + " to " + to_text(most),
+          .write = [=](const Options& o) { return to_text(o.*member); },
+          .read = [=](Options& o, const std::string& text) { return read_number(text, least, most, o.*member); }};
 }
-
-// An option that a checkpoint keeps: how to write and read it, and whether a resumed run must agree.
-struct Kept {
-  std::string name;
-  bool of_model;
-  std::function<std::string(const Options&)> write;
-  std::function<void(Options&, const std::string&)> read;
-};
 
 template <class T>
-Kept kept(std::string name, bool of_model, T Options::*member) {
-  return {name, of_model, [member](const Options& o) { return number(o.*member); },
-          [name, member](Options& o, const std::string& text) { read_number(name, text, o.*member); }};
+Option choice(std::string name, std::string value, T Options::*member, std::vector<std::pair<std::string, T>> choices,
+              std::string help) {
+  std::string expected;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    expected += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i].first;
+  }
+  return {.name = std::move(name),
+          .value = std::move(value),
+          .help = expected + ": " + help,
+          .group = kModel,
+          .keep = Keep::fixed,
+          .expected = expected,
+          .write =
+              [=](const Options& o) {
+                return std::find_if(choices.begin(), choices.end(),
+                                    [&](const auto& c) { return c.second == o.*member; })
+                    ->first;
+              },
+          .read =
+              [=](Options& o, const std::string& text) {
+                const auto found =
+                    std::find_if(choices.begin(), choices.end(), [&](const auto& c) { return c.first == text; });
+                if (found == choices.end()) return false;
+                o.*member = found->second;
+                return true;
+              }};
 }
 
-const std::vector<Kept>& kept_options() {
-  static const std::vector<Kept> list{
-      kept("depth", true, &Options::depth),
-      kept("d-model", true, &Options::d_model),
-      kept("heads", true, &Options::heads),
-      kept("length", true, &Options::length),
-      {"norm", true, [](const Options& o) { return key_of(kNorms, o.norm); },
-       [](Options& o, const std::string& text) { read_name("norm", text, kNorms, o.norm); }},
-      {"order", true, [](const Options& o) { return key_of(kOrders, o.order); },
-       [](Options& o, const std::string& text) { read_name("order", text, kOrders, o.order); }},
-      {"no-residual", true, [](const Options& o) { return std::string(o.residual ? "no" : "yes"); },
-       [](Options& o, const std::string& text) { o.residual = text != "yes"; }},
-      {"text", true, [](const Options& o) { return o.text.empty() ? "" : std::filesystem::absolute(o.text).string(); },
-       [](Options& o, const std::string& text) { o.text = text; }},
-      kept("batch", false, &Options::batch),
-      kept("lr", false, &Options::lr),
-      kept("warmup", false, &Options::warmup),
-      kept("clip", false, &Options::clip),
-      kept("seed", false, &Options::seed),
+Option text(std::string name, std::string value, std::string Options::*member, std::string help, const char* group) {
+  return {.name = std::move(name),
+          .value = std::move(value),
+          .help = std::move(help),
+          .group = group,
+          .keep = Keep::no,
+          .expected = "text that is not empty",
+          .write = [=](const Options& o) { return o.*member; },
+          .read =
+              [=](Options& o, const std::string& value) {
+                if (value.empty()) return false;
+                o.*member = value;
+                return true;
+              }};
+}
+
+// A flag "no-…" that sets `member` to false. Its text is "yes" where it was given.
+Option negation(std::string name, bool Options::*member, std::string help, const char* group, Keep keep) {
+  return {.name = std::move(name),
+          .value = "",
+          .help = std::move(help),
+          .group = group,
+          .keep = keep,
+          .expected = "yes or no",
+          .write = [=](const Options& o) { return o.*member ? "no" : "yes"; },
+          .read =
+              [=](Options& o, const std::string& value) {
+                o.*member = value != "yes";
+                return value == "yes" || value == "no";
+              }};
+}
+
+// The path of the text is kept as an absolute one, since a run may be resumed from another folder; empty for the rule.
+Option text_file() {
+  Option option = text("text", "FILE", &Options::text,
+                       "Learn the bytes of this file, all but the last tenth,\ninstead of the rule", kTraining);
+  option.keep = Keep::changeable;
+  option.expected = "the path of a file";
+  option.write = [](const Options& o) { return o.text.empty() ? "" : fs::absolute(o.text).string(); };
+  return option;
+}
+
+Option threads() {
+  Option option = number("threads", &Options::threads, 1, 1024, "Threads", kTraining, Keep::changeable);
+  option.expected += ", or all";
+  option.write = [](const Options& o) { return o.threads == 0 ? "all" : to_text(o.threads); };
+  option.read = [](Options& o, const std::string& value) {
+    if (value != "all") return read_number(value, 1, 1024, o.threads);
+    o.threads = 0;
+    return true;
   };
-  return list;
+  return option;
 }
 
-void declare(CLI::App& app, Options& o, bool& no_residual, bool& no_checkpoint) {
-  const auto at_least_1 = CLI::Range(std::int64_t{1}, std::int64_t{1} << 30);
-  const auto at_least_0 = CLI::Range(std::int64_t{0}, std::int64_t{1} << 40);
-  app.add_option("--text", o.text, "Train on the bytes of this file instead of the rule next = (current + 1) mod 50");
-  app.add_option("--steps", o.steps, "Steps in all, those before a resume included (rule: 300, text: 2000)")
-      ->check(at_least_0);
-  app.add_option("--batch", o.batch, "Sequences a step (rule: 32, text: 16)")->check(at_least_1);
-  app.add_option("--length", o.length, "Tokens a sequence (rule: 32, text: 64)")->check(at_least_1);
-  app.add_option("--lr", o.lr, "Learning rate of Adam (rule: 3e-4, text: 1e-3)")->check(CLI::Range(0.0, 1e6));
-  app.add_option("--warmup", o.warmup, "Steps over which the learning rate rises to its value (rule: 0, text: 100)")
-      ->check(at_least_0);
-  app.add_option("--clip", o.clip, "Clip the gradient's norm to this (0: no clipping)")
-      ->check(CLI::Range(0.0, 1e30))
-      ->capture_default_str();
-  app.add_option("--seed", o.seed, "Seed of weights and batches")->capture_default_str();
-  app.add_option("--threads", o.threads, "Threads (default: one a processor)")->check(CLI::Range(1, 1024));
-  const std::string model = "Model";
-  app.add_option("--depth", o.depth, "Blocks (rule: 8, text: 4)")->check(at_least_0)->group(model);
-  app.add_option("--d-model", o.d_model, "Features (rule: 64, text: 128)")->check(at_least_1)->group(model);
-  app.add_option("--heads", o.heads, "Attention heads; d-model is a multiple")
-      ->check(at_least_1)
-      ->capture_default_str()
-      ->group(model);
-  app.add_option("--norm", o.norm, "Norm: unbiased, standard, rms or none (default: standard)")
-      ->transform(CLI::Transformer(kNorms).description(""))
-      ->check(CLI::IsMember(kNorms).description(""))
-      ->group(model);
-  app.add_option("--order", o.order, "Norm before (pre) or after (post) each branch (default: pre)")
-      ->transform(CLI::Transformer(kOrders).description(""))
-      ->check(CLI::IsMember(kOrders).description(""))
-      ->group(model);
-  app.add_flag("--no-residual", no_residual, "Without residual connections")->group(model);
-  const std::string files = "Files";
-  app.add_option("--checkpoint", o.checkpoint,
-                 "Checkpoint to write (default: next_token.safetensors, or the resumed file)")
-      ->group(files);
-  app.add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints")
-      ->check(at_least_1)
-      ->capture_default_str()
-      ->group(files);
-  app.add_flag("--no-checkpoint", no_checkpoint, "Write no checkpoint")->group(files);
-  app.add_option("--resume", o.resume, "Go on from this checkpoint, with its options, to --steps in all")->group(files);
-  app.add_option("--log", o.log, "CSV file with a row a step: step,loss,grad_norm,tokens_per_s")->group(files);
-  const std::string samples = "Samples, with --text";
-  app.add_option("--prompt", o.prompt, "What the samples go on from (default: the held-out part's beginning)")
-      ->group(samples);
-  app.add_option("--temperature", o.temperature, "Below 1 keeps to likely bytes, 0 takes the likeliest")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str()
-      ->group(samples);
+const std::vector<Option>& table() {
+  constexpr std::int64_t any_size = 1'000'000'000, any_count = 1'000'000'000'000;
+  const auto changeable = Keep::changeable, fixed = Keep::fixed, no = Keep::no;
+  static const std::vector<Option> options{
+      text_file(),
+      number("steps", &Options::steps, std::int64_t{0}, any_count, "Steps in all, those before a resume included",
+             kTraining, changeable),
+      number("batch", &Options::batch, std::int64_t{1}, any_size, "Sequences a step", kTraining, changeable),
+      number("length", &Options::length, std::int64_t{1}, any_size, "Tokens a sequence", kTraining, fixed),
+      number("lr", &Options::lr, 0.0, 1e6, "Learning rate of Adam", kTraining, changeable),
+      number("warmup", &Options::warmup, std::int64_t{0}, any_count, "Steps over which the learning rate rises to --lr",
+             kTraining, changeable),
+      number("clip", &Options::clip, 0.0, 1e30,
+             "Scale gradients down to this norm, 0: never;\na step whose norm is not finite is left out", kTraining,
+             changeable),
+      number("seed", &Options::seed, std::uint64_t{0}, ~std::uint64_t{0}, "Seed of the weights and batches", kTraining,
+             changeable),
+      threads(),
+      number("depth", &Options::depth, std::int64_t{0}, any_size, "Blocks", kModel, fixed),
+      number("d-model", &Options::d_model, std::int64_t{1}, any_size, "Features, a multiple of --heads", kModel, fixed),
+      number("heads", &Options::heads, std::int64_t{1}, any_size, "Heads of attention", kModel, fixed),
+      choice<nn::Norm>("norm", "NORM", &Options::norm,
+                       {{"unbiased", nn::Norm::unbiased},
+                        {"standard", nn::Norm::standard},
+                        {"rms", nn::Norm::rms},
+                        {"none", nn::Norm::none}},
+                       "how to normalise"),
+      choice<nn::Order>("order", "ORDER", &Options::order, {{"pre", nn::Order::pre}, {"post", nn::Order::post}},
+                        "norm before or after each branch"),
+      negation("no-residual", &Options::residual, "Without residual connections", kModel, fixed),
+      text("checkpoint", "FILE", &Options::checkpoint, "Checkpoint to write; with --resume: that one", kFiles),
+      number("checkpoint-every", &Options::checkpoint_every, std::int64_t{1}, any_count, "Steps between checkpoints",
+             kFiles, no),
+      negation("no-checkpoint", &Options::save, "Write no checkpoint", kFiles, no),
+      text("resume", "FILE", &Options::resume, "Go on from this checkpoint, with its options", kFiles),
+      text("log", "FILE", &Options::log, "CSV file, a row a step:\nstep,loss,grad_norm,tokens_per_s", kFiles),
+      text("prompt", "TEXT", &Options::prompt, "What the samples go on from,\nelse the beginning of the held-out part",
+           kSamples),
+      number("temperature", &Options::temperature, 0.0, 100.0, "Below 1 keeps to likely bytes, 0 takes the likeliest",
+             kSamples, no),
+  };
+  return options;
 }
 
-void set_text_defaults(Options& o) {
+Options text_defaults() {
+  Options o;
   o.depth = 4;
   o.d_model = 128;
   o.length = 64;
@@ -147,22 +205,131 @@ void set_text_defaults(Options& o) {
   o.lr = 1e-3;
   o.warmup = 100;
   o.steps = 2000;
+  return o;
 }
 
-// Options that were not given take what the checkpoint keeps; those of the model may not differ from it.
-void merge(const SafetensorsMetadata& metadata, const CLI::App& app, Options& o) {
-  for (const Kept& option : kept_options()) {
-    const auto found = metadata.find("option." + option.name);
-    check(found != metadata.end(), o.resume, ": no checkpoint of next_token: it keeps no option ", option.name);
-    const bool given = app.count("--" + option.name) > 0;
-    if (!given) {
-      option.read(o, found->second);
-      continue;
+// "Blocks (rule: 8, text: 4)"
+std::string help_with_defaults(const Option& option) {
+  const std::string rule = option.write(Options{}), text = option.write(text_defaults());
+  if (option.value.empty() || rule.empty()) return option.help;
+  return option.help + (rule == text ? " (" + rule + ")" : " (rule: " + rule + ", text: " + text + ")");
+}
+
+using Given = std::map<std::string, std::string>;  // by the option's name
+
+// Fills in what the command line gives and returns nothing, or returns the help that it asks for.
+std::optional<std::string> read_command_line(int argc, const char* const* argv, Given& given) {
+  CLI::App app(
+      "Trains TinyLM, a small Transformer, to predict the next token, and shows what it learned:\n"
+      "the rule next = (current + 1) mod 50, or any text.\n",
+      "next_token");
+  app.get_formatter()->column_width(25);
+  app.set_help_flag("-h,--help", "This help")->group(kTraining);
+  for (const Option& option : table()) {
+    CLI::Option* declared = nullptr;
+    if (option.value.empty()) {
+      declared = app.add_flag_callback("--" + option.name, [&given, &option] { given[option.name] = "yes"; });
+      declared->disable_flag_override();
+    } else {
+      declared = app.add_option("--" + option.name, [&given, &option](const CLI::results_t& values) {
+        given[option.name] = values.back();
+        return true;
+      });
+      declared->type_name(option.value)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }
-    check(!option.of_model || option.write(o) == found->second, "--", option.name, " ", option.write(o),
-          " does not agree with the checkpoint ", o.resume, ", which was trained with ",
-          found->second.empty() ? "the rule" : found->second, "; leave it out");
+    declared->description(help_with_defaults(option))->group(option.group);
   }
+  app.allow_extras();  // to be refused below
+  app.footer(
+      "Ctrl-C stops after saving. Examples:\n"
+      "  next_token --text book.txt --log loss.csv\n"
+      "  next_token --resume next_token.safetensors --steps 600");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::string help = app.help();
+    for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+    return help;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what();  // begins with the option's name, that of a flag without dashes
+    const std::string name = message.substr(0, message.find_first_of(": "));
+    fail(name.starts_with("--") ? name + ": expected a value" : "--" + name + " takes no value",
+         "; --help lists the options");
+  } catch (const CLI::ParseError& error) {
+    fail(error.what(), "; --help lists the options");
+  }
+  for (const auto& [name, value] : given) {
+    // CLI11 takes whatever follows for the value, even the next option.
+    check(!app.get_option_no_throw(value.substr(0, value.find('='))) || !value.starts_with("--"), "--", name,
+          ": expected a value, got ", value, "; --help lists the options");
+  }
+  for (const std::string& argument : app.remaining()) {
+    fail(argument.starts_with('-') ? "unknown option " : "unexpected argument ", "'", argument,
+         "'; --help lists the options");
+  }
+  return std::nullopt;
+}
+
+void read_kept(const optim::Checkpoint& checkpoint, const std::string& path, Options& o) {
+  for (const Option& option : table()) {
+    if (option.keep == Keep::no) continue;
+    const auto found = checkpoint.metadata.find("option." + option.name);
+    check(found != checkpoint.metadata.end(), path, ": not a checkpoint of next_token: it keeps no option ",
+          option.name);
+    const bool rule = option.name == "text" && found->second.empty();
+    check(rule || option.read(o, found->second), path, ": not a checkpoint of next_token: its option ", option.name,
+          " is '", found->second, "', expected ", option.expected);
+  }
+}
+
+void read_given(const Given& given, Options& o) {
+  for (const Option& option : table()) {
+    const auto found = given.find(option.name);
+    if (found == given.end()) continue;
+    const std::string before = option.write(o);
+    check(option.read(o, found->second), "--", option.name, " '", found->second, "': expected ", option.expected);
+    if (o.resume.empty() || option.keep != Keep::fixed) continue;
+    check(option.write(o) == before, "--", option.name, option.value.empty() ? "" : " " + found->second,
+          " does not agree with ", o.resume, ", which has ", option.value.empty() ? "none" : before,
+          "; leave it out, or start anew without --resume");
+  }
+}
+
+// Bytes that training takes at least: weights, gradients and Adam's two averages, and what backward needs of a step.
+double least_memory(const Options& o) {
+  const auto B = static_cast<double>(o.batch), T = static_cast<double>(o.length), d = static_cast<double>(o.d_model),
+             depth = static_cast<double>(o.depth), vocab = static_cast<double>(o.vocab()),
+             max_len = static_cast<double>(o.model().max_len);
+  const double parameters = d * (2 * vocab + max_len) + 12 * depth * d * d;
+  const double values = B * T * (vocab + 12 * depth * d);
+  return 4 * (4 * parameters + values);
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  const auto resolved = [](const std::string& path) {
+    std::error_code ignored;
+    return fs::weakly_canonical(fs::absolute(path), ignored);
+  };
+  return !a.empty() && !b.empty() && resolved(a) == resolved(b);
+}
+
+void check_together(const Options& o, const Given& given) {
+  for (const char* name : {"prompt", "temperature"}) {
+    check(!o.text.empty() || !given.contains(name), "--", name, " goes with --text");
+  }
+  check(o.save || !given.contains("checkpoint"), "--checkpoint and --no-checkpoint exclude each other");
+  check(o.d_model % o.heads == 0, "--d-model ", o.d_model, " is not a multiple of --heads ", o.heads);
+  check(o.norm != nn::Norm::unbiased || o.d_model > 1, "--norm unbiased needs a --d-model of at least 2");
+  check(!same_file(o.log, o.text), "--log and --text are the same file");
+  check(!same_file(o.log, o.resume), "--log and --resume are the same file");
+  if (o.save) {
+    check(!same_file(o.checkpoint, o.text), "--checkpoint and --text are the same file");
+    check(!same_file(o.checkpoint, o.log), "--checkpoint and --log are the same file");
+  }
+  const double needed = least_memory(o);
+  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  check(needed < there, "training needs at least ", to_text(std::ceil(needed / (1 << 30))),
+        " GiB of memory, more than this machine has; choose a smaller --d-model, --depth, --batch or --length");
 }
 
 }  // namespace
@@ -181,47 +348,33 @@ std::int64_t Options::vocab() const { return text.empty() ? Rule::kVocab : Text:
 
 SafetensorsMetadata to_metadata(const Options& options) {
   SafetensorsMetadata metadata;
-  for (const Kept& option : kept_options()) metadata["option." + option.name] = option.write(options);
+  for (const Option& option : table()) {
+    if (option.keep != Keep::no) metadata["option." + option.name] = option.write(options);
+  }
   return metadata;
 }
 
-Parsed parse(int argc, char** argv) {
-  // A first pass finds out whether this is about text, since that decides the defaults of the second.
+Parsed parse(int argc, const char* const* argv) {
+  Given given;
   Parsed parsed;
-  for (const bool first : {true, false}) {
-    Options o;
-    bool no_residual = false, no_checkpoint = false;
-    if (!first && !parsed.options.text.empty()) set_text_defaults(o);
-    CLI::App app(
-        "Trains TinyLM, a small Transformer, to predict the next token; prints a continuation at the end.\n"
-        "Without options it learns the rule next = (current + 1) mod 50. Ctrl-C stops after saving.",
-        "next_token");
-    app.get_formatter()->column_width(34);
-    declare(app, o, no_residual, no_checkpoint);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::Success& help) {
-      app.exit(help);
-      parsed.exit_code = 0;
-      return parsed;
-    } catch (const CLI::ParseError& error) {
-      std::cerr << "next_token: " << error.what() << "; --help lists the options\n";
-      parsed.exit_code = 2;
-      return parsed;
-    }
-    o.residual = !no_residual;
-    o.save = !no_checkpoint;
-    if (!o.resume.empty()) {
-      if (first) parsed.resumed = optim::read_checkpoint(o.resume).metadata;
-      merge(*parsed.resumed, app, o);
-      if (app.count("--checkpoint") == 0) o.checkpoint = o.resume;
-    }
-    check(o.text.empty() ? app.count("--prompt") == 0 : true, "--prompt goes with --text");
-    check(app.count("--text") == 0 || !o.text.empty(), "--text needs the path of a file");
-    check(o.d_model % o.heads == 0, "--d-model ", o.d_model, " cannot be cut into --heads ", o.heads, " of equal size");
-    check(o.norm != nn::Norm::unbiased || o.d_model > 1, "--norm unbiased needs a --d-model of at least 2");
-    parsed.options = o;
+  parsed.help = read_command_line(argc, argv, given);
+  if (parsed.help) return parsed;
+
+  // Defaults depend on what is learned; what a checkpoint keeps goes before them, and the command line before both.
+  Options& o = parsed.options;
+  if (given.contains("text")) o = text_defaults();
+  if (const auto resume = given.find("resume"); resume != given.end()) {
+    check(!resume->second.empty(), "--resume '': expected the path of a file");
+    parsed.resumed = optim::read_checkpoint(resume->second);
+    read_kept(*parsed.resumed, resume->second, o);
+    check(!o.text.empty() || !given.contains("text"), "--text does not agree with ", resume->second,
+          ", which was trained on the rule; leave it out, or start anew without --resume");
+    check(o.text.empty() || given.contains("text") || fs::exists(o.text), resume->second, ": its text ", o.text,
+          " is not there; --text tells where it is now");
+    o.resume = o.checkpoint = resume->second;
   }
+  read_given(given, o);
+  check_together(o, given);
   return parsed;
 }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "autograd/safetensors.h"
 #include "nn/tiny_lm.h"
+#include "optim/checkpoint.h"
 
 namespace prenorm::training {
 
@@ -21,19 +21,19 @@ struct Options {
   bool residual = true;
 
   // The training: kept too; a resumed run may change it.
-  std::string text;  // path; empty: the rule
+  std::string text;  // path; empty: the rule. A resumed run may find the same text under another path
+  std::int64_t steps = 300;
   std::int64_t batch = 32;
   double lr = 3e-4;
   std::int64_t warmup = 0;
   double clip = 0;  // 0: none
   std::uint64_t seed = 0;
+  int threads = 0;  // 0: all processors. Kept because the last bits of sums may depend on it
 
   // This run only.
-  std::int64_t steps = 300;
-  int threads = 0;  // 0: all processors
   std::string checkpoint = "next_token.safetensors";
-  bool save = true;
   std::int64_t checkpoint_every = 100;
+  bool save = true;
   std::string resume;
   std::string log;
   std::string prompt;
@@ -43,15 +43,16 @@ struct Options {
   std::int64_t vocab() const;
 };
 
-// What main() is to do after the command line was read: run with the options, or exit with a code.
+// What main() is to do after the command line was read: print help, or run with the options.
 struct Parsed {
+  std::optional<std::string> help;
   Options options;
-  std::optional<int> exit_code;
-  std::optional<SafetensorsMetadata> resumed;  // metadata of the checkpoint to go on from
+  std::optional<optim::Checkpoint> resumed;  // what to go on from
 };
 
-// Reads the command line and, with --resume, the options kept in that checkpoint; prints help and complaints.
-Parsed parse(int argc, char** argv);
+// Reads the command line and, with --resume, the checkpoint. Throws Error on everything that can be seen to be wrong
+// before the work begins.
+Parsed parse(int argc, const char* const* argv);
 
 // The options that a checkpoint keeps, as text.
 SafetensorsMetadata to_metadata(const Options& options);

@@ -16,11 +16,16 @@ struct StepReport {
 };
 
 // Prints step, loss, gradient norm, tokens/s and the time left: one line that is written over on a terminal, else a
-// plain line now and then.
+// plain line now and then. Notes the first step whose numbers are not finite. Output errors are left to
+// std::ferror(stdout).
 class Progress {
  public:
   Progress(std::int64_t first_step, std::int64_t steps);
-  // The rate of this step is given back, in tokens a second.
+  ~Progress() { finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // Gives back the rate of this step, in tokens a second.
   double report(const StepReport& report);
   // Ends the line, so that other output does not run into it.
   void finish();
@@ -29,27 +34,33 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::int64_t steps_;
+  void draw(const StepReport& report);
+
+  std::int64_t first_step_, steps_;
   std::int64_t line_every_;
   bool terminal_;
   bool line_open_ = false;
+  bool finite_ = true;
   Clock::time_point start_, last_, last_drawn_;
   double seconds_per_step_ = 0;  // smoothed
 };
 
-// The CSV log: one row a step, header `step,loss,grad_norm,tokens_per_s`. Each row is on its way to the disk before the
-// next step begins.
+// The CSV log: one row a step, header `step,loss,grad_norm,tokens_per_s`. Each row is handed to the system before the
+// next step begins. Errors throw Error.
 class Log {
  public:
   Log() = default;  // writes nothing
-  // Starts a new file, or with `keep_steps` keeps the rows of an old one up to that step and goes on after them. Throws
-  // Error on a file that cannot be written or is no such log.
-  Log(const std::string& path, std::int64_t keep_steps);
+  // Looks whether it can be written and, if there is something in it, whether it is such a log. Changes nothing.
+  explicit Log(const std::string& path);
+  // Drops all rows after `step`, and the last one if it was not written whole.
+  void begin_after(std::int64_t step);
   void row(const StepReport& report, double tokens_per_s);
 
  private:
+  void write(const std::string& line);
+
   std::string path_;
-  std::ofstream file_;
+  std::ofstream file_;  // appends
 };
 
 }  // namespace prenorm::training

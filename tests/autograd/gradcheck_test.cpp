@@ -191,10 +191,10 @@ TEST_CASE("gradcheck: a failure names the input, the place, the values and the c
   const Tensor x = randn64({2, 3});
   const Tensor mask = Tensor::of({1, 1, 1, 1, 1, 1.01}, {2, 3}, {.dtype = float64});
   const GradcheckReport report = report_on(x, [&](const Tensor& dy) { return dy * mask; });
-  expect_failure(
-      report, GradcheckReason::few_elements,
-      {"the first derivative with respect to x [2, 3] at [1, 2]: analytic ", ", numeric ",
-       ", relative error 0.0099 (at most 1e-06), step ", "1 of 6 elements wrong", "likely reason: a few elements"});
+  expect_failure(report, GradcheckReason::few_elements,
+                 {"the first derivative with respect to x [2, 3] at [1, 2]: analytic ", ", numeric ",
+                  ", relative error 0.0099 (at most 1e-06), step ", "1 of 6 elements wrong",
+                  "likely reason: a few elements: all others are right, there analytic = 1.01 * numeric"});
   const GradcheckFailure& failure = report.failures[0];
   CHECK(failure.input == "x");
   CHECK(failure.order == 1);
@@ -228,7 +228,20 @@ TEST_CASE("gradcheck: likely reasons") {
                    {"(n and n - 1 exchanged, n = 5?)"});
     expect_failure(report_on(x, [](const Tensor& dy) { return dy * std::sqrt(5.0); }), GradcheckReason::factor,
                    {"(a factor sqrt(5)?)"});
-    expect_failure(report_on(x, zeros_like), GradcheckReason::factor, {"backward gives zero"});
+    expect_failure(report_on(x, [](const Tensor& dy) { return abs(dy); }), GradcheckReason::factor,
+                   {"a factor at these elements: analytic = -1 * numeric"});
+  }
+  SUBCASE("mask") {
+    expect_failure(report_on(x, zeros_like), GradcheckReason::mask, {"backward gives zero"});
+    const Tensor hidden = gt(x.detach(), zeros_like(x));
+    expect_failure(report_on(x, [&](const Tensor& dy) { return masked_fill(dy, hidden, 0); }), GradcheckReason::mask,
+                   {"a mask: at each wrong element either analytic or numeric is zero"});
+    // Outputs of -1e9 that never move do not count as rounding.
+    const auto half = [&](const Tensors& in) {
+      return masked_fill(faulty(in[0], [&](const Tensor& dy) { return where(hidden, ones_like(dy), dy); }), hidden,
+                         -1e9);
+    };
+    expect_failure(gradcheck(half, {x}), GradcheckReason::mask, {"a mask"});
   }
   SUBCASE("transposed") {
     const Tensor square = randn64({3, 3});

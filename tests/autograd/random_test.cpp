@@ -166,6 +166,17 @@ TEST_CASE("17 normals: one of the first block, then a block of its own") {
   CHECK(std::vector<double>(seventeen.begin() + 1, seventeen.end()) == next_sixteen);
 }
 
+TEST_CASE("a block's normals are the coordinates of points given by length and direction") {
+  manual_seed(6);
+  const std::vector<double> u = rand({16}, {.dtype = float64}).to_vector();
+  manual_seed(6);
+  const std::vector<double> normals = randn({16}, {.dtype = float64}).to_vector();
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(std::hypot(normals[i], normals[i + 8]) == doctest::Approx(std::sqrt(-2 * std::log(1 - u[i]))));
+    CHECK(std::tan(2 * std::acos(-1.0) * u[i + 8]) == doctest::Approx(normals[i + 8] / normals[i]));
+  }
+}
+
 TEST_CASE("a kept normal waits through calls that do not take it, for any dtype, mean and std") {
   manual_seed(8);
   const std::vector<double> pair = randn({2}, {.dtype = float64}).to_vector();
@@ -264,6 +275,22 @@ TEST_CASE("multinomial draws in proportion, and never what has no weight") {
   CHECK(multinomial(zeros({0, 3})).shape() == Shape{0});
   CHECK(multinomial(ones({2, 3, 4}, float64)).shape() == Shape{2, 3});
   CHECK(takes_words(2 * 6, [] { multinomial(ones({2, 3, 4})); }));
+}
+
+TEST_CASE("multinomial passes over leading zeros even where the uniform is exactly 0") {
+  std::vector<std::int64_t> state(Generator::kStateSize);
+  state[2] = 1;  // the words before it, 0 and 0, come out as 0 and 0
+  default_generator().set_state(Tensor::of(state, {Generator::kStateSize}, {.dtype = int64}));
+  CHECK(rand({1}).item() == 0);
+  default_generator().set_state(Tensor::of(state, {Generator::kStateSize}, {.dtype = int64}));
+  CHECK(multinomial(Tensor::of({0, 0, 2, 1})).item<std::int64_t>() == 2);
+}
+
+TEST_CASE("multinomial stays before trailing zeros even where rounding reaches the sum of the weights") {
+  manual_seed(21);
+  const double least = std::numeric_limits<double>::denorm_min();  // 0.6 * least rounds to least
+  const Tensor rows = expand(Tensor::of({0, least, 0}, {3}, {.dtype = float64}), {100, 3});
+  for (std::int64_t index : multinomial(rows).to_vector<std::int64_t>()) CHECK(index == 1);
 }
 
 TEST_CASE("requires_grad is handed on") {

@@ -1,0 +1,83 @@
+// Products of matrices that are too small for BLAS, where a call costs more than the product. For use within
+// PRENORM_VECTORIZED functions, into which all of this is inlined.
+#pragma once
+
+#include <cstdint>
+
+namespace prenorm {
+
+// Columns are worked on so many at a time; rows of what is multiplied are padded to a multiple of it.
+template <class Real>
+inline constexpr std::int64_t kLanes = 64 / sizeof(Real);
+
+template <class Real>
+constexpr std::int64_t padded(std::int64_t n) {
+  return (n + kLanes<Real> - 1) / kLanes<Real> * kLanes<Real>;
+}
+
+// A matrix in memory: rows that are `stride` elements apart.
+template <class Real>
+struct Rows {
+  Real* data;
+  std::int64_t stride;
+
+  Real* operator[](std::int64_t row) const { return data + row * stride; }
+  Rows from(std::int64_t row, std::int64_t column) const { return {data + row * stride + column, stride}; }
+  operator Rows<const Real>() const { return {data, stride}; }  // NOLINT(google-explicit-constructor)
+};
+
+// c[r][l] = sum over s < depth of a[r][s] b[s][l], or a[s][r] b[s][l], for `rows` rows and one vector of columns, whose
+// sums stay in registers.
+template <int rows, bool transpose_a, class Real>
+[[gnu::always_inline]] inline void multiply_tile(std::int64_t depth, Rows<const Real> a, Rows<const Real> b,
+                                                 Rows<Real> c) {
+  Real sums[rows][kLanes<Real>] = {};
+  for (std::int64_t s = 0; s < depth; ++s) {
+    const Real* row = b[s];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) {
+      const Real factor = transpose_a ? a[s][r] : a[r][s];
+#pragma omp simd
+      for (std::int64_t l = 0; l < kLanes<Real>; ++l) sums[r][l] += factor * row[l];
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+    Real* row = c[r];
+#pragma omp simd
+    for (std::int64_t l = 0; l < kLanes<Real>; ++l) row[l] = sums[r][l];
+  }
+}
+
+// c [rows, columns] = op(a) b for at most 4 rows; columns is a multiple of kLanes.
+template <bool transpose_a, class Real>
+[[gnu::always_inline]] inline void multiply(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                            Rows<const Real> a, Rows<const Real> b, Rows<Real> c) {
+  for (std::int64_t l = 0; l < columns; l += kLanes<Real>) {
+    if (rows == 4) {
+      multiply_tile<4, transpose_a>(depth, a, b.from(0, l), c.from(0, l));
+      continue;
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      multiply_tile<1, transpose_a>(depth, transpose_a ? a.from(0, r) : a.from(r, 0), b.from(0, l), c.from(r, l));
+    }
+  }
+}
+
+// to (+)= from, element by element, of `columns` elements a row.
+template <class Real>
+[[gnu::always_inline]] inline void copy_rows(std::int64_t rows, std::int64_t columns, Rows<const Real> from,
+                                             Rows<Real> to, bool add) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const Real* x = from[r];
+    Real* y = to[r];
+    std::int64_t i = 0;
+    for (; i + kLanes<Real> <= columns; i += kLanes<Real>) {
+#pragma omp simd
+      for (std::int64_t l = i; l < i + kLanes<Real>; ++l) y[l] = add ? y[l] + x[l] : x[l];
+    }
+    for (; i < columns; ++i) y[i] = add ? y[i] + x[i] : x[i];
+  }
+}
+
+}  // namespace prenorm
