@@ -59,7 +59,6 @@ class Run {
   void count_edges();
   void execute();
   void process(Node& node, Progress& progress);
-  void show(const Node& node, const Tensors& cotangents);
   void store(const Leaf& leaf, Tensor gradient) const;
   void run_hooks(const Node& node, Tensors& cotangents) const;
 
@@ -72,10 +71,12 @@ class Run {
   Tensors results_;
 };
 
-// Hands a node's gradients on along its edges, or keeps them apart, one an input.
+// Hands a node's gradients on along its edges; while somebody observes, keeps them apart too, one an input.
 class Run::Sink final : public GradientSink {
  public:
-  Sink(Run& run, const Node& node, Tensors* apart = nullptr) : run_(run), node_(node), apart_(apart) {}
+  Sink(Run& run, const Node& node) : run_(run), node_(node), observed_(Observer::any()) {
+    if (observed_) shown_.resize(node.edges().size());
+  }
 
   bool needs(std::int64_t input) const override {
     const Edge& edge = node_.edges()[input];
@@ -88,13 +89,15 @@ class Run::Sink final : public GradientSink {
           node_.info().name, ": backward gave input ", input, " of shape ", node_.input_shape(input), " ",
           node_.input_dtype(input), " a gradient of another kind: ", dx.defined() ? dx.shape() : Shape{}, " ",
           dx.defined() ? name(dx.dtype()) : "undefined");
-    accumulate(target(input), std::move(dx));
+    if (observed_) accumulate(shown_[input], dx);
+    if (passes_on_) accumulate(slot(input), std::move(dx));
   }
 
   Accumulator accumulator(std::int64_t input) override {
     check(needs(input) && !GradMode::enabled(), node_.info().name,
           ": accumulator() is for inputs that need a gradient while no graph is recorded");
-    Tensor& total = target(input);
+    mixes_ = true;
+    Tensor& total = passes_on_ ? slot(input) : shown_[input];
     if (!total.defined()) {
       total = Tensor::empty(node_.input_shape(input), node_.input_dtype(input));
       return {total, true};
@@ -103,16 +106,28 @@ class Run::Sink final : public GradientSink {
     return {total, false};
   }
 
+  // After the node's backward. What went into an accumulator is mixed with what others gave, so backward runs once more
+  // to show what this node alone gives: a run is to give the same bits whether it is observed or not.
+  void show(const Tensors& cotangents) {
+    if (!observed_) return;
+    if (mixes_) {
+      passes_on_ = false;
+      shown_.assign(shown_.size(), Tensor());
+      node_.backward(cotangents, *this);
+    }
+    Observer::tell_backward_called(node_.shared_from_this(), cotangents, shown_);
+  }
+
  private:
-  Tensor& target(std::int64_t input) {
-    if (apart_ != nullptr) return (*apart_)[input];
+  Tensor& slot(std::int64_t input) const {
     const Edge& edge = node_.edges()[input];
     return run_.progress_.at(edge.node.get()).cotangents[edge.output];
   }
 
   Run& run_;
   const Node& node_;
-  Tensors* apart_;
+  bool observed_, passes_on_ = true, mixes_ = false;
+  Tensors shown_;
 };
 
 Run::Run(const Tensors& outputs, const Tensors& cotangents, bool create_graph, bool keep_graph)
@@ -243,19 +258,9 @@ void Run::process(Node& node, Progress& progress) {
   if (reached) {
     Sink sink(*this, node);
     node.backward(cotangents, sink);
-    show(node, cotangents);
+    sink.show(cotangents);
   }
   if (!keep_graph_) node.release_saved();
-}
-
-// What this node alone gives, to observers. Its backward runs once more for that: its gradients may have been added to
-// others by now, and a run must give the same bits whether it is observed or not.
-void Run::show(const Node& node, const Tensors& cotangents) {
-  if (!Observer::any()) return;
-  Tensors gradients(node.edges().size());
-  Sink sink(*this, node, &gradients);
-  node.backward(cotangents, sink);
-  Observer::tell_backward_called(node.shared_from_this(), cotangents, gradients);
 }
 
 void Run::run_hooks(const Node& node, Tensors& cotangents) const {

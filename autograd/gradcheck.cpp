@@ -26,21 +26,6 @@ NamedTensors with_names(const Tensors& inputs) {
   return named;
 }
 
-bool is_checked(const Tensor& input) { return input.defined() && input.requires_grad(); }
-
-Tensors tensors_of(const NamedTensors& named) {
-  Tensors tensors;
-  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
-  return tensors;
-}
-
-NamedTensors checked_among(const NamedTensors& inputs) {
-  NamedTensors checked;
-  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(checked),
-               [](const NamedTensor& input) { return is_checked(input.tensor); });
-  return checked;
-}
-
 GradcheckOptions suited_to(const NamedTensors& checked, GradcheckOptions options) {
   check(options.order == 1 || options.order == 2, "gradcheck: order is 1 or 2, got ", options.order);
   check(options.step > 0, "gradcheck: step is positive, got ", options.step);
@@ -81,43 +66,6 @@ void refuse_different(const Tensors& first, const Tensors& second) {
 // Inputs drawn with the same seed would otherwise be their own cotangents, for which layer_norm has gradient 0.
 Generator generator_for(const GradcheckOptions& options) { return Generator(options.seed ^ 0x67726164); }
 
-// f as a function of the inputs that require grad.
-Differentiable first_derivative(const GradcheckFunction& f, const NamedTensors& inputs) {
-  const auto record = [&f, tensors = tensors_of(inputs)] { return f(tensors); };  // one f: it may keep state
-  const auto evaluate = [record] {
-    const NoGrad no_grad;
-    return record();
-  };
-  return {1, checked_among(inputs), record, evaluate};
-}
-
-// The first gradients as a function of the inputs and of the cotangents `u`.
-Differentiable second_derivative(const Differentiable& first, const Tensors& outputs, const Tensors& u) {
-  Differentiable second{2, first.variables, {}, {}};
-  std::vector<std::size_t> places;  // of the outputs to differentiate
-  Tensors cotangents;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad()) continue;
-    places.push_back(i);
-    cotangents.push_back(clone(u[i]).detach().requires_grad_());
-    second.variables.push_back({"cotangent " + std::to_string(i), cotangents.back()});
-  }
-  const auto gradients = [record = first.record, inputs = tensors_of(first.variables), places,
-                          cotangents](bool create_graph) {
-    const Tensors all = record();
-    Tensors differentiable;
-    for (std::size_t place : places) differentiable.push_back(all[place]);
-    Tensors results = grad(differentiable, inputs, cotangents, {.create_graph = create_graph, .allow_unused = true});
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!results[i].defined()) results[i] = zeros_like(inputs[i]);
-    }
-    return results;
-  };
-  second.record = [gradients] { return gradients(true); };
-  second.evaluate = [gradients] { return gradients(false); };
-  return second;
-}
-
 GradcheckFailure vacuous() {
   GradcheckFailure failure{.reason = GradcheckReason::vacuous};
   failure.detail =
@@ -141,7 +89,9 @@ void check_derivatives(const GradcheckFunction& f, const NamedTensors& inputs, c
     report.failures.push_back(*failure);
     return;
   }
-  if (options.order == 1 || std::none_of(first.outputs().begin(), first.outputs().end(), is_checked)) return;
+  if (options.order == 1 ||
+      std::none_of(first.outputs().begin(), first.outputs().end(), [](const Tensor& y) { return y.requires_grad(); }))
+    return;
   DerivativeCheck second(second_derivative(function, first.outputs(), first.cotangents()), options, generator);
   second.run(report);
 }

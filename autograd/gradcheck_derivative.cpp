@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "autograd/gradcheck_reason.h"
 #include "autograd/ops.h"
@@ -12,24 +13,16 @@ namespace {
 
 // The Jacobian is compared element by element up to this size.
 constexpr std::size_t kJacobianRows = 128, kJacobianElements = 4096;
+// A comparison is looked at again if its error is larger than this part of the tolerance.
+constexpr double kDoubtful = 0.1;
 // After so many wrong elements the rest is not looked at twice.
 constexpr int kSecondLooks = 8;
 // Where a large gradient is wrong: so many of its elements are compared, to tell how many are.
 constexpr std::int64_t kSampled = 256;
-// Of either sign and away from 0, where a weight would hide a wrong element.
-double random_weight(Generator& generator) {
-  const double size = 0.5 + generator.uniform();
-  return generator.uniform() < 0.5 ? -size : size;
-}
-
 std::vector<double> random_direction(std::int64_t size, Generator& generator) {
-  std::vector<double> direction(static_cast<std::size_t>(size));
-  double squares = 0;
-  for (double& value : direction) {
-    value = random_weight(generator);
-    squares += value * value;
-  }
-  for (double& value : direction) value /= std::sqrt(squares);
+  std::vector<double> direction = random_weights(size, generator);
+  const double length = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
+  for (double& value : direction) value /= length;
   return direction;
 }
 
@@ -48,39 +41,6 @@ bool is_worse(const Verdict& a, const Verdict& b) {
 }
 
 }  // namespace
-
-Tensors random_cotangents(const Tensors& outputs, Generator& generator) {
-  Tensors cotangents;
-  for (const Tensor& output : outputs) {
-    if (!is_float(output.dtype())) {
-      cotangents.emplace_back();
-      continue;
-    }
-    std::vector<double> values(static_cast<std::size_t>(output.numel()));
-    for (double& value : values) value = random_weight(generator);
-    cotangents.push_back(Tensor::of(values, output.shape(), {.dtype = output.dtype()}));
-  }
-  return cotangents;
-}
-
-Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
-                       bool create_graph) {
-  Tensors differentiable, their_cotangents, inputs;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad()) continue;
-    differentiable.push_back(outputs[i]);
-    their_cotangents.push_back(cotangents[i]);
-  }
-  Gradients gradients(variables.size());
-  if (differentiable.empty()) return gradients;
-  for (const NamedTensor& variable : variables) inputs.push_back(variable.tensor);
-  const Tensors results = grad(differentiable, inputs, their_cotangents,
-                               {.create_graph = create_graph, .keep_graph = true, .allow_unused = true});
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].defined()) gradients[i] = flatten({results[i]});
-  }
-  return gradients;
-}
 
 DerivativeCheck::DerivativeCheck(Differentiable function, const GradcheckOptions& options, Generator& generator)
     : function_(std::move(function)),
@@ -227,7 +187,7 @@ void DerivativeCheck::compare(std::int64_t variable, GradcheckReport& report) {
 std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variable, std::size_t row,
                                                              bool only_elements) {
   std::vector<Finding> findings;
-  std::vector<Finding*> failed;
+  std::vector<Finding*> unsure;
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     if (lines_[line].variable != variable || (only_elements && !lines_[line].is_element())) continue;
     for (GradcheckBackward backward : {GradcheckBackward::plain, GradcheckBackward::create_graph}) {
@@ -236,19 +196,34 @@ std::vector<DerivativeCheck::Finding> DerivativeCheck::judge(std::int64_t variab
     }
   }
   for (Finding& finding : findings) {
-    if (!finding.verdict.right) failed.push_back(&finding);
+    if (!finding.verdict.right || is_doubtful(finding.verdict)) unsure.push_back(&finding);
   }
-  std::stable_sort(failed.begin(), failed.end(),
+  std::stable_sort(unsure.begin(), unsure.end(),
                    [](const Finding* a, const Finding* b) { return a->verdict.error > b->verdict.error; });
   int wrong = 0;
-  for (Finding* finding : failed) {
+  for (Finding* finding : unsure) {
     if (wrong == kSecondLooks) break;
-    if (std::isfinite(finding->verdict.analytic)) {
-      finding->verdict = second_look(finding->verdict.analytic, ladder(finding->line, row), standard());
-    }
+    if (std::isfinite(finding->verdict.analytic)) finding->verdict = look_again(*finding, row);
     if (!finding->verdict.right) ++wrong;
   }
   return findings;
+}
+
+// Right, but so inexactly that another step might do better.
+bool DerivativeCheck::is_doubtful(const Verdict& verdict) const {
+  return options_.adapt_step && verdict.error > kDoubtful * standard().tolerance;
+}
+
+Verdict DerivativeCheck::look_again(const Finding& finding, std::size_t row) {
+  const double analytic = finding.verdict.analytic;
+  const std::vector<Difference> steps = ladder(finding.line, row);
+  if (options_.adapt_step) {
+    Standard strict = standard();
+    strict.tolerance *= kDoubtful;
+    const Verdict verdict = second_look(analytic, steps, strict);
+    if (verdict.right) return verdict;
+  }
+  return finding.verdict.right ? finding.verdict : second_look(analytic, steps, standard());
 }
 
 // With the steps of the ladder.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -13,23 +12,6 @@
 #include "autograd/tensor.h"
 
 namespace prenorm {
-
-// A function whose first derivative is checked. It reads its variables where they are, so that they can be moved.
-struct Differentiable {
-  int order = 1;  // of the derivative of f that this comes to
-  NamedTensors variables;
-  std::function<Tensors()> record;    // the outputs, in a graph
-  std::function<Tensors()> evaluate;  // the same values
-};
-
-// By variable, row-major; empty where backward gives none.
-using Gradients = std::vector<std::vector<double>>;
-
-// One for each output; undefined for those of no float type.
-Tensors random_cotangents(const Tensors& outputs, Generator& generator);
-// Gradients of sum(outputs * cotangents) with respect to the variables; the graph is kept.
-Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
-                       bool create_graph = false);
 
 class DerivativeCheck {
  public:
@@ -73,6 +55,8 @@ class DerivativeCheck {
 
   double analytic(std::size_t row, std::size_t line, GradcheckBackward backward) const;
   std::vector<Finding> judge(std::int64_t variable, std::size_t row, bool only_elements);
+  bool is_doubtful(const Verdict& verdict) const;
+  Verdict look_again(const Finding& finding, std::size_t row);
   std::vector<Difference> ladder(std::size_t line, std::size_t row);
 
   void compare(std::int64_t variable, GradcheckReport& report);

@@ -2,11 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
+#include <string>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
 
 namespace prenorm {
 namespace {
+
+Tensors tensors_of(const NamedTensors& named) {
+  Tensors tensors;
+  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
+  return tensors;
+}
 
 // b - a, and 0 for two equal infinities: an output that is -inf on purpose does not move.
 double change(double a, double b) { return a == b ? 0 : b - a; }
@@ -32,6 +43,89 @@ Difference difference(const Sides& sides, const std::vector<double>& centre, con
 }
 
 }  // namespace
+
+NamedTensors checked_among(const NamedTensors& inputs) {
+  NamedTensors checked;
+  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(checked),
+               [](const NamedTensor& input) { return input.tensor.requires_grad(); });
+  return checked;
+}
+
+Differentiable first_derivative(const GradcheckFunction& f, const NamedTensors& inputs) {
+  const auto record = [&f, tensors = tensors_of(inputs)] { return f(tensors); };  // one f: it may keep state
+  const auto evaluate = [record] {
+    const NoGrad no_grad;
+    return record();
+  };
+  return {1, checked_among(inputs), record, evaluate};
+}
+
+Differentiable second_derivative(const Differentiable& first, const Tensors& outputs, const Tensors& u) {
+  Differentiable second{2, first.variables, {}, {}};
+  std::vector<std::size_t> places;  // of the outputs to differentiate
+  Tensors cotangents;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].requires_grad()) continue;
+    places.push_back(i);
+    cotangents.push_back(clone(u[i]).detach().requires_grad_());
+    second.variables.push_back({"cotangent " + std::to_string(i), cotangents.back()});
+  }
+  const auto gradients = [record = first.record, inputs = tensors_of(first.variables), places,
+                          cotangents](bool create_graph) {
+    const Tensors all = record();
+    Tensors differentiable;
+    for (std::size_t place : places) differentiable.push_back(all[place]);
+    Tensors results = grad(differentiable, inputs, cotangents, {.create_graph = create_graph, .allow_unused = true});
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined()) results[i] = zeros_like(inputs[i]);
+    }
+    return results;
+  };
+  second.record = [gradients] { return gradients(true); };
+  second.evaluate = [gradients] { return gradients(false); };
+  return second;
+}
+
+std::vector<double> random_weights(std::int64_t count, Generator& generator) {
+  std::vector<double> weights(static_cast<std::size_t>(count));
+  for (double& weight : weights) {
+    const double size = 0.5 + generator.uniform();
+    weight = generator.uniform() < 0.5 ? -size : size;
+  }
+  return weights;
+}
+
+Tensors random_cotangents(const Tensors& outputs, Generator& generator) {
+  Tensors cotangents;
+  for (const Tensor& output : outputs) {
+    if (!is_float(output.dtype())) {
+      cotangents.emplace_back();
+      continue;
+    }
+    const std::vector<double> weights = random_weights(output.numel(), generator);
+    cotangents.push_back(Tensor::of(weights, output.shape(), {.dtype = output.dtype()}));
+  }
+  return cotangents;
+}
+
+Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
+                       bool create_graph) {
+  Tensors differentiable, their_cotangents, inputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].requires_grad()) continue;
+    differentiable.push_back(outputs[i]);
+    their_cotangents.push_back(cotangents[i]);
+  }
+  Gradients gradients(variables.size());
+  if (differentiable.empty()) return gradients;
+  for (const NamedTensor& variable : variables) inputs.push_back(variable.tensor);
+  const Tensors results = grad(differentiable, inputs, their_cotangents,
+                               {.create_graph = create_graph, .keep_graph = true, .allow_unused = true});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].defined()) gradients[i] = flatten({results[i]});
+  }
+  return gradients;
+}
 
 std::vector<double> flatten(const Tensors& tensors) {
   std::vector<double> values;

@@ -1,14 +1,46 @@
-// Differences of a function along lines through its inputs.
+// A function of tensors that stay where they are: its gradients by backward, and its differences by moving them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "autograd/gradcheck.h"
 #include "autograd/gradcheck_inputs.h"
+#include "autograd/random.h"
 #include "autograd/tensor.h"
 
 namespace prenorm {
+
+// --- gradients
+
+// A function whose first derivative is checked. It reads its variables where they are.
+struct Differentiable {
+  int order = 1;  // of the derivative of f that this comes to
+  NamedTensors variables;
+  std::function<Tensors()> record;    // the outputs, in a graph
+  std::function<Tensors()> evaluate;  // the same values
+};
+
+// f as a function of the inputs that require grad; the others are constants. Refers to f.
+Differentiable first_derivative(const GradcheckFunction& f, const NamedTensors& inputs);
+// The gradients of `first` as a function of its variables and of the cotangents, at `cotangents` of its `outputs`.
+Differentiable second_derivative(const Differentiable& first, const Tensors& outputs, const Tensors& cotangents);
+// The inputs that require grad.
+NamedTensors checked_among(const NamedTensors& inputs);
+
+// By variable, row-major; empty where backward gives none.
+using Gradients = std::vector<std::vector<double>>;
+
+// Of either sign, and away from 0, where a weight would hide a wrong element.
+std::vector<double> random_weights(std::int64_t count, Generator& generator);
+// One for each output; undefined for those of no float type.
+Tensors random_cotangents(const Tensors& outputs, Generator& generator);
+// Gradients of sum(outputs * cotangents) with respect to the variables; the graph is kept.
+Gradients gradients_of(const Tensors& outputs, const NamedTensors& variables, const Tensors& cotangents,
+                       bool create_graph = false);
+
+// --- differences
 
 // The elements of float tensors, one tensor after the other in row-major order; others are left out.
 std::vector<double> flatten(const Tensors& tensors);

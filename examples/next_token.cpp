@@ -15,6 +15,8 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "autograd/ops.h"
@@ -68,6 +70,7 @@ class Run {
   void show_rule() const;
   void show_text() const;
   double held_out_loss() const;
+  std::string default_prompt() const;
   std::vector<std::int64_t> continuation(std::vector<std::int64_t> prompt, std::int64_t count,
                                          double temperature) const;
 
@@ -128,7 +131,7 @@ void Run::keep_earlier_checkpoint() const {
 void Run::prepare() {
   if (!o_.log.empty()) log_ = Log(o_.log);
   if (o_.save) keep_earlier_checkpoint();
-  save();
+  if (done_ < o_.steps || o_.checkpoint != o_.resume) save();
   log_.begin_after(done_);
 }
 
@@ -223,6 +226,14 @@ double Run::held_out_loss() const {
   return total / count;
 }
 
+// A few words of the held-out part, from the beginning of a line where there is one.
+std::string Run::default_prompt() const {
+  constexpr std::size_t kBytes = 64;
+  const std::string_view held_out = text_->held_out();
+  const std::size_t line = held_out.find('\n') + 1;  // 0: there is none
+  return std::string(held_out.substr(line + kBytes <= held_out.size() ? line : 0, kBytes));
+}
+
 void Run::show_text() const {
   std::printf("held-out loss ");
   std::fflush(stdout);  // a long text takes a while
@@ -231,9 +242,8 @@ void Run::show_text() const {
   std::printf("%.4f nats a byte; a table of byte pairs has %.4f\n", std::abs(loss), text_->pair_table_loss());
   if (!std::isfinite(loss)) return;  // there is nothing to draw samples from
 
-  constexpr std::size_t kPrompt = 64;
   constexpr std::int64_t kBytes = 300;
-  const std::string prompt(o_.prompt.empty() ? text_->held_out().substr(0, kPrompt) : o_.prompt);
+  const std::string prompt = o_.prompt.empty() ? default_prompt() : o_.prompt;
   std::printf("--- prompt\n%s\n", printable(prompt).c_str());
   const int samples = o_.temperature == 0 ? 1 : 3;  // the likeliest continuation is always the same
   for (int sample = 1; sample <= samples && stop_signal() == 0; ++sample) {
@@ -249,7 +259,8 @@ void Run::show_text() const {
 void secure_standard_streams() {
   const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
   for (int file = 0; file <= 2; ++file) {
-    if (fcntl(file, F_GETFD) == -1 && open("/dev/null", O_RDWR) != file) std::abort();
+    check(fcntl(file, F_GETFD) != -1 || open("/dev/null", O_RDWR) == file,
+          "a standard stream is closed, and /dev/null cannot take its place");
   }
   check(has_output, "the standard output is closed");
 }

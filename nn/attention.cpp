@@ -37,9 +37,9 @@ Tensor MultiHeadedAttention::forward(const Tensor& query, const Tensor& key, con
   const auto heads = [&](std::int64_t i, const Tensor& x) {  // [B, h, T, D]
     return transpose(reshape(linears.get<Linear>(i)(x), {B, x.size(1), h, C / h}), 1, 2);
   };
+  const Tensor q = heads(0, query), k = heads(1, key), v = heads(2, value);
   const Tensor for_heads = mask.defined() ? unsqueeze(mask, 1) : mask;
-  const AttentionResult result = attention(heads(0, query), heads(1, key), heads(2, value), for_heads,
-                                           is_training() ? options().dropout : 0);
+  const AttentionResult result = attention(q, k, v, for_heads, is_training() ? options().dropout : 0);
   config().last_weights = result.weights;
   return linears.get<Linear>(3)(reshape(transpose(result.y, 1, 2), {B, query.size(1), C}));
 }

@@ -44,12 +44,13 @@ EncoderDecoder make_model(std::int64_t src_vocab, std::int64_t tgt_vocab, Transf
   const PositionwiseFeedForward feed_forward(d_model, d_ff, dropout);
   const PositionalEncoding position(d_model, dropout, max_len);
   const EncoderLayerOptions layer{dropout, order};
-  // Every part is copied where it is used, so that no two places share parameters.
-  EncoderDecoder model(
-      Encoder(EncoderLayer(d_model, attn.clone(), feed_forward.clone(), layer), N),
-      Decoder(DecoderLayer(d_model, attn.clone(), attn.clone(), feed_forward.clone(), layer), N),
-      Sequential({Embeddings(d_model, src_vocab), position.clone()}),
-      Sequential({Embeddings(d_model, tgt_vocab), position.clone()}), Generator(d_model, tgt_vocab));
+  // Every part is copied where it is used, so that no two places share parameters. One after another, since the order
+  // in which they draw decides the weights.
+  const Encoder encoder(EncoderLayer(d_model, attn.clone(), feed_forward.clone(), layer), N);
+  const Decoder decoder(DecoderLayer(d_model, attn.clone(), attn.clone(), feed_forward.clone(), layer), N);
+  const Sequential src_embed{Embeddings(d_model, src_vocab), position.clone()};
+  const Sequential tgt_embed{Embeddings(d_model, tgt_vocab), position.clone()};
+  const EncoderDecoder model(encoder, decoder, src_embed, tgt_embed, Generator(d_model, tgt_vocab));
   for (const auto& [path, parameter] : model.parameters()) {
     if (parameter.dims() > 1) xavier_uniform_(parameter);
   }

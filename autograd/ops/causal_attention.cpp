@@ -40,11 +40,21 @@ struct Head {
 };
 
 template <class Real>
-void transpose_to_lanes(const Head<Real>& head, Rows<const Real> x) {
-  for (std::int64_t t = 0; t < head.T; ++t) {
-    for (std::int64_t d = 0; d < head.D; ++d) head.lanes[d][t] = x[t][d];
+PRENORM_VECTORIZED void transpose_to_lanes(const Head<Real>& head, Rows<const Real> x) {
+  constexpr int W = kLanes<Real>;
+  for (std::int64_t t = 0; t < head.T; t += W) {
+    const int n = static_cast<int>(std::min<std::int64_t>(W, head.T - t));
+    for (std::int64_t d = 0; d < head.D; ++d) {
+      const Real* column = x[t] + d;
+      Real* to = head.lanes[d] + t;
+      if (n == W) {
+#pragma omp simd
+        for (int l = 0; l < W; ++l) to[l] = column[l * x.stride];
+      } else {
+        for (int l = 0; l < W; ++l) to[l] = l < n ? column[l * x.stride] : Real{0};
+      }
+    }
   }
-  for (std::int64_t d = 0; d < head.D; ++d) std::fill(head.lanes[d] + head.T, head.lanes[d + 1], Real{0});
 }
 
 // to[j][i] = x_j . (query i in lanes), for all i from the vector of queries on that j stands in.
@@ -57,28 +67,37 @@ PRENORM_VECTORIZED void dot_products(const Head<Real>& head, Rows<const Real> x,
   }
 }
 
+template <class Real>
+[[gnu::always_inline]] inline void take_product(const Head<Real>& head, Rows<Real> to, bool add) {
+  if (add) {
+    copy_rows<true, Real>(head.T, head.D, head.product, to);
+  } else {
+    copy_rows<false, Real>(head.T, head.D, head.product, to);
+  }
+}
+
 // to_i (+)= sum over j <= i of a[j][i] x_j.
 template <class Real>
 PRENORM_VECTORIZED void sum_over_keys(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
                                       bool add) {
-  copy_rows<Real>(head.T, head.D, x, head.packed, false);
+  copy_rows<false, Real>(head.T, head.D, x, head.packed);
   for (std::int64_t i = 0; i < head.T; i += 4) {
     const std::int64_t rows = std::min<std::int64_t>(4, head.T - i);
     multiply<true, Real>(rows, padded<Real>(head.D), i + rows, a.from(0, i), head.packed, head.product.from(i, 0));
   }
-  copy_rows<Real>(head.T, head.D, head.product, to, add);
+  take_product(head, to, add);
 }
 
 // to_j (+)= sum over i >= j of a[j][i] x_i.
 template <class Real>
 PRENORM_VECTORIZED void sum_over_queries(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
                                          bool add) {
-  copy_rows<Real>(head.T, head.D, x, head.packed, false);
+  copy_rows<false, Real>(head.T, head.D, x, head.packed);
   for (std::int64_t j = 0; j < head.T; j += 4) {
     multiply<false, Real>(std::min<std::int64_t>(4, head.T - j), padded<Real>(head.D), head.T - j, a.from(j, j),
                           head.packed.from(j, 0), head.product.from(j, 0));
   }
-  copy_rows<Real>(head.T, head.D, head.product, to, add);
+  take_product(head, to, add);
 }
 
 // Scores p[j][i] to weights: softmax over j <= i, and 0 for j > i.
@@ -88,15 +107,18 @@ PRENORM_VECTORIZED void causal_softmax(const Head<Real>& head) {
   constexpr Real kInf = std::numeric_limits<Real>::infinity();
   for (std::int64_t i = 0; i < head.T; i += W) {  // queries i to i + W - 1 at once
     const std::int64_t end = std::min(head.T, i + W);
+    for (std::int64_t j = i; j < end; ++j) {
+      Real* s = head.p[j] + i;
+      const int earlier = static_cast<int>(j - i);
+#pragma omp simd
+      for (int l = 0; l < W; ++l) s[l] = l < earlier ? -kInf : s[l];
+    }
     Real largest[W], total[W] = {};
     std::fill_n(largest, W, -kInf);
     for (std::int64_t j = 0; j < end; ++j) {
-      Real* s = head.p[j] + i;
+      const Real* s = head.p[j] + i;
 #pragma omp simd
-      for (std::int64_t l = 0; l < W; ++l) {
-        s[l] = j > i + l ? -kInf : s[l];
-        largest[l] = s[l] > largest[l] ? s[l] : largest[l];
-      }
+      for (std::int64_t l = 0; l < W; ++l) largest[l] = s[l] > largest[l] ? s[l] : largest[l];
     }
     for (std::int64_t j = 0; j < end; ++j) {
       Real* s = head.p[j] + i;

@@ -61,7 +61,7 @@ const Tensor& fill_(const Tensor& x, double value) {
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const T converted = static_cast<T>(value);
-    write<T, T>(x, x, [converted](T& element, T) { element = converted; });
+    write<T, T>(x, x, [converted](T& element, const T&) { element = converted; });
   });
   return x;
 }

@@ -26,8 +26,8 @@ struct Pow final : Node {
   }
 
   Tensors forward(const Tensors& in) const override {
-    check_same_dtype("pow", in[0], in[1]);
-    if (in[1].dims() == 0 && in[1].item() == 2) return {map("pow", in[0], [](auto b) { return b * b; })};
+    if (is_number(in[1], 1)) return {in[0]};  // these two for speed: squares are common, and 2 b^1 is their derivative
+    if (is_number(in[1], 2)) return {map("pow", in[0], [](auto b) { return b * b; })};
     return {zip_float("pow", in[0], in[1], [](auto b, auto e) { return std::pow(b, e); })};
   }
 
@@ -35,22 +35,33 @@ struct Pow final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     const Tensor b = input(0), e = input(1);
-    const Tensor zero = scalar_like(b, 0), zero_base = eq(b, zero);
     if (dx.needs(0)) {
-      const Tensor both_zero = where(zero_base, eq(e, zero), full({}, 0, boolean));
-      dx.add(0, sum_to(dy[0] * (e * pow(b, masked_fill(e - 1, both_zero, 0))), b.shape()));
+      const bool never_zero = e.dims() == 0 && e.item() != 0;
+      const Tensor power = never_zero ? e - 1 : masked_fill(e - 1, at_zero_base(eq(e, scalar_like(e, 0))), 0);
+      dx.add(0, sum_to(dy[0] * (e * pow(b, power)), b.shape()));
     }
     if (dx.needs(1)) {
-      const Tensor flat = where(zero_base, ge(e, zero), full({}, 0, boolean));
-      const Tensor safe = masked_fill(b, flat, 1);
+      const Tensor safe = masked_fill(b, at_zero_base(ge(e, scalar_like(e, 0))), 1);
       dx.add(1, sum_to(dy[0] * (pow(safe, e) * log(safe)), e.shape()));
     }
+  }
+
+ private:
+  static bool is_number(const Tensor& e, double value) { return e.dims() == 0 && e.item() == value; }
+  // Where the base is 0 and `condition` holds.
+  Tensor at_zero_base(const Tensor& condition) const {
+    const Tensor b = input(0);
+    return where(eq(b, scalar_like(b, 0)), condition, full({}, 0, boolean));
   }
 };
 
 }  // namespace
 
-Tensor pow(const Tensor& base, const Tensor& exponent) { return apply_op<Pow>({base, exponent})[0]; }
+Tensor pow(const Tensor& base, const Tensor& exponent) {
+  check_same_dtype("pow", base, exponent);
+  check(is_float(base.dtype()), "pow: expected float32 or float64, got ", base.dtype());
+  return apply_op<Pow>({base, exponent})[0];
+}
 Tensor pow(const Tensor& base, double exponent) { return pow(base, scalar_like(base, exponent)); }
 
 }  // namespace prenorm

@@ -64,17 +64,17 @@ template <bool transpose_a, class Real>
   }
 }
 
-// to (+)= from, element by element, of `columns` elements a row.
-template <class Real>
+// to = from, or to += from, element by element, of `columns` elements a row.
+template <bool add, class Real>
 [[gnu::always_inline]] inline void copy_rows(std::int64_t rows, std::int64_t columns, Rows<const Real> from,
-                                             Rows<Real> to, bool add) {
+                                             Rows<Real> to) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const Real* x = from[r];
     Real* y = to[r];
     std::int64_t i = 0;
     for (; i + kLanes<Real> <= columns; i += kLanes<Real>) {
 #pragma omp simd
-      for (std::int64_t l = i; l < i + kLanes<Real>; ++l) y[l] = add ? y[l] + x[l] : x[l];
+      for (std::int64_t l = 0; l < kLanes<Real>; ++l) y[i + l] = add ? y[i + l] + x[i + l] : x[i + l];
     }
     for (; i < columns; ++i) y[i] = add ? y[i] + x[i] : x[i];
   }

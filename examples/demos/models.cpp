@@ -13,9 +13,9 @@ namespace prenorm::demos {
 namespace {
 
 nn::Encoder make_encoder(std::int64_t d_model, std::int64_t h, std::int64_t d_ff, std::int64_t N) {
-  return nn::Encoder(nn::EncoderLayer(d_model, nn::MultiHeadedAttention(h, d_model),
-                                      nn::PositionwiseFeedForward(d_model, d_ff), {.dropout = 0.1}),
-                     N);
+  const nn::MultiHeadedAttention self_attn(h, d_model);
+  const nn::PositionwiseFeedForward feed_forward(d_model, d_ff);
+  return nn::Encoder(nn::EncoderLayer(d_model, self_attn, feed_forward, {.dropout = 0.1}), N);
 }
 
 void encoder(Report& report) {

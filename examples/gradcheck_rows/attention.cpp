@@ -85,7 +85,7 @@ MakeCases blind_row(double masked_score) {
 
 void cross_attention(Cases& c) {
   check_attention(c, {{}, {}, {}, 2, 4, 3, 2}, {}, {});
-  check_attention(c, {{2}, {2}, {2}, 1, 3, 2, 2}, c.mask({1, 3}, 1), {}, Layout::transposed);
+  check_attention(c, {{2}, {2}, {2}, 1, 3, 2, 2}, c.mask({1, 3}), {}, Layout::transposed);
   check_attention(c, {{2, 1}, {3}, {1, 1}, 2, 3, 2, 2}, {}, {});  // leading dimensions broadcast
 }
 

@@ -28,12 +28,15 @@ MakeCases with_minus_infinity(const OneInput& f) {
 
 using ClassLoss = Tensor (*)(const Tensor&, const Tensor&, const CrossEntropyOptions&);
 
-// x [..., C] and target [...]. Some of the targets are the ignored one, where there is one.
+// x [..., C] and target [...]. Where there is an ignored class, some rows have it and some do not.
 MakeCases class_loss(ClassLoss f, const CrossEntropyOptions& options) {
   return [=](Cases& c) {
     const auto targets = [&](const Shape& shape, std::int64_t C) {
       std::vector<std::int64_t> ids = c.ids(shape, C).to_vector<std::int64_t>();
-      if (options.ignore_index.has_value()) ids[ids.size() / 2] = *options.ignore_index;
+      if (options.ignore_index.has_value()) {
+        ids.front() = C - 1;  // a row that counts
+        ids[ids.size() / 2] = *options.ignore_index;
+      }
       return Tensor::of(ids, shape, {.dtype = int64});
     };
     const GradcheckFunction function([=](const Tensors& in) { return f(in[0], in[1], options); });

@@ -44,9 +44,9 @@ class Cases {
   Tensor nonzero(const Shape& shape, Layout layout = Layout::dense);
   // Multiples of 1/64, no two of them equal: far from ties, and exact in float32.
   Tensor distinct(const Shape& shape, Layout layout = Layout::dense);
-  // int64 in [0, n), and bool, true with probability `share`. Both without gradient.
+  // Without gradient: int64 in [0, n); bool, both true and false unless there is one element only.
   Tensor ids(const Shape& shape, std::int64_t n);
-  Tensor mask(const Shape& shape, double share = 0.6);
+  Tensor mask(const Shape& shape);
 
   void check(GradcheckFunction f, NamedTensors inputs, const GradcheckOptions& options = {});
   // A case without elements has nothing to compare: it shows that backward goes through.

@@ -315,6 +315,8 @@ TEST_CASE_FIXTURE(NoLeak, "every node of a model can be replayed from what was o
         CHECK(values(again[k]) == values(outputs[k]));            // the same bits again
         CHECK(values(full[k]) == values(run64[i].outputs[k]));    // and those of the float64 run, from its inputs
         CHECK(in64[k].dtype() == (is_float(outputs[k].dtype()) ? float64 : outputs[k].dtype()));
+        // What an op keeps for its backward may be laid out by dtype; what it gives out may not.
+        if (k > 0 && in64[k].shape() != outputs[k].shape()) continue;
         CHECK(allclose(in64[k], to(outputs[k], in64[k].dtype()), 1e-5, 1e-5));
       }
     }

@@ -50,7 +50,7 @@ expect_code 2 closed_output "${small[@]}" --steps 10 --checkpoint closed
 expect_output '^next_token: the standard output is closed$' err.txt
 [[ ! -e closed ]] || fail "a checkpoint although the output is closed"
 code=0
-"$program" "${small[@]}" --steps 1000000 --checkpoint pipe --log pipe.csv 2>err.txt | head -n 2 >out.txt || code=$?
+"$program" "${small[@]}" --steps 20000 --checkpoint pipe --log pipe.csv 2>err.txt | head -n 2 >out.txt || code=$?
 ((code == 1)) || fail "exit code $code when nobody reads the output"
 expect_output '^next_token: the output cannot be written$' err.txt
 run --resume pipe --steps $(($(last_step pipe.csv) + 1))
