@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "autograd/gradcheck_reason.h"
@@ -19,6 +18,7 @@ constexpr double kDoubtful = 0.1;
 constexpr int kSecondLooks = 8;
 // Where a large gradient is wrong: so many of its elements are compared, to tell how many are.
 constexpr std::int64_t kSampled = 256;
+
 std::vector<double> random_direction(std::int64_t size, Generator& generator) {
   std::vector<double> direction = random_weights(size, generator);
   const double length = std::sqrt(std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0));
@@ -126,8 +126,8 @@ void DerivativeCheck::add_line(Line line) {
 
 bool DerivativeCheck::is_vacuous() const {
   // Values on the way to the outputs round too; they are taken to be about 1.
-  const auto is_noise = [](const Difference& d) {
-    return std::abs(d.central) <= 16 * std::max(d.noise, std::numeric_limits<double>::epsilon() / d.step);
+  const auto is_noise = [this](const Difference& d) {
+    return std::abs(d.central) <= kNoiseMargin * std::max(d.noise, probe_.epsilon() / d.step);
   };
   for (std::size_t line = 0; line < lines_.size(); ++line) {
     if (!std::all_of(numeric_[line].begin(), numeric_[line].end(), is_noise)) return false;

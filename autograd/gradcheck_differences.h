@@ -63,7 +63,7 @@ struct Sides {
 // A derivative along a line, of sum(weights * outputs).
 struct Difference {
   double left = 0, central = 0, right = 0;
-  double noise = 0;  // what rounding of the outputs may add to `central`
+  double noise = 0;  // the size of what rounding of the outputs adds to `central`
   double step = 0;
 };
 // For each step its difference; all on one line. Outputs that move at none of them add no noise.
@@ -77,6 +77,7 @@ class Probe {
   Probe(const NamedTensors& variables, std::function<Tensors()> evaluate);
 
   std::int64_t size(std::int64_t variable) const { return variables_[static_cast<std::size_t>(variable)].size(); }
+  double epsilon() const { return epsilon_; }                    // the coarsest of the variables' dtypes
   const std::vector<double>& centre() const { return centre_; }  // the outputs at the inputs as they are
   // A step to both sides, `step` times the size of what moves: each element of a direction moves by about as much as
   // an element alone.

@@ -7,8 +7,8 @@
 namespace prenorm {
 namespace {
 
-constexpr std::size_t kFirstStep = 4, kStepsPerHundred = 4;
-constexpr double kNoiseMargin = 16;  // the noise of a difference is a typical size, not a bound
+constexpr std::size_t kFirstStep = 4;        // the place of 1 in the ladder
+constexpr std::size_t kStepsPerHundred = 4;  // down by 100
 const double kRatio = std::sqrt(10.0);
 
 double jump(const Difference& d) { return std::abs(d.right - d.left); }

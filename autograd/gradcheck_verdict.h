@@ -9,6 +9,9 @@
 
 namespace prenorm {
 
+// The noise of a difference is a typical size, not a bound; so many times as much is still taken for noise.
+inline constexpr double kNoiseMargin = 16;
+
 // |a - b| / max(|a|, |b|, 1e-2 * largest): a true zero is judged by the size of other gradients.
 double relative_error(double a, double b, double largest);
 

@@ -1,6 +1,7 @@
 #include "autograd/node.h"
 
 #include <atomic>
+#include <mutex>
 
 #include "autograd/observer.h"
 #include "autograd/scope.h"
@@ -46,6 +47,8 @@ Edge edge_of(const Tensor& tensor) {
   if (!tensor.defined() || !tensor.requires_grad()) return {};
   Tensor::Impl& impl = *tensor.impl();
   if (impl.node != nullptr) return {impl.node, impl.output_index};
+  static std::mutex mutex;  // several threads may compute with one leaf
+  const std::lock_guard lock(mutex);
   std::shared_ptr<Node> leaf = impl.leaf.lock();
   if (leaf == nullptr) {
     leaf = std::make_shared<Leaf>(tensor);

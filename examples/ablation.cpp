@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -19,6 +23,7 @@
 #include "ablation/training_run.h"
 #include "autograd/check.h"
 #include "autograd/parallel.h"
+#include "training/stop.h"
 
 using namespace prenorm;
 using namespace prenorm::ablation;
@@ -36,6 +41,8 @@ struct Options {
   std::string csv, curves, svg;
 };
 
+// --- the command line ------------------------------------------------------------------------------------------------
+
 const std::map<std::string, nn::Norm> kNorms{{"unbiased", nn::Norm::unbiased},
                                              {"standard", nn::Norm::standard},
                                              {"rms", nn::Norm::rms},
@@ -43,50 +50,64 @@ const std::map<std::string, nn::Norm> kNorms{{"unbiased", nn::Norm::unbiased},
 const std::map<std::string, nn::Order> kOrders{{"pre", nn::Order::pre}, {"post", nn::Order::post}};
 const std::map<std::string, bool> kYesNo{{"yes", true}, {"no", false}};
 
-// A comma-separated option whose values have names.
+// A list of values that have names.
 template <class T>
-void add_names(CLI::App& app, const std::string& flag, std::vector<T>& values, const std::map<std::string, T>& names,
-               const std::string& help) {
-  app.add_option_function<std::vector<std::string>>(
-         flag,
-         [&values, &names](const std::vector<std::string>& given) {
-           values.clear();
-           for (const std::string& name : given) values.push_back(names.at(name));
-         },
-         help)
-      ->delimiter(',')
+CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<T>& values,
+                       const std::map<std::string, T>& names, const std::string& help) {
+  const auto take = [&values, &names](const std::vector<std::string>& given) {
+    values.clear();
+    for (const std::string& name : given) values.push_back(names.at(name));
+  };
+  return app.add_option_function<std::vector<std::string>>(flag, take, help)
       ->check(CLI::IsMember(names).description(""));
 }
 
 void declare(CLI::App& app, Options& o) {
-  const auto at_least_1 = CLI::Range(std::int64_t{1}, std::int64_t{1} << 30);
-  const std::string rows = "Rows (lists, separated by commas)";
-  app.add_option("--depths", o.depths, "Blocks (default: 4,12,24)")->delimiter(',')->check(at_least_1)->group(rows);
-  add_names(app, "--residual", o.residuals, kYesNo, "With residual connections or without (default: yes,no)");
-  add_names(app, "--norm", o.norms, kNorms, "Norms: standard, unbiased, rms, none (default: standard,none)");
-  add_names(app, "--order", o.orders, kOrders, "Norm before (pre) or after (post) each branch (default: pre)");
-  for (const char* flag : {"--residual", "--norm", "--order"}) app.get_option(flag)->group(rows);
-  app.add_option("--seeds", o.seeds, "Seeds of weights and batches (default: 0)")->delimiter(',')->group(rows);
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const auto at_least_0 = CLI::Range(std::int64_t{0}, kMost).description("");
+  const auto at_least_1 = CLI::Range(std::int64_t{1}, kMost).description("");
+  const auto positive = CLI::Range(0.0, 1e30).description("");
+
+  const auto row = [](CLI::Option* option) {
+    option->delimiter(',')->allow_extra_args(false)->type_name("LIST")->group("Rows, each a list such as 4,12,24");
+  };
+  row(app.add_option("--depths", o.depths, "Blocks (4,12,24)")->check(at_least_1));
+  row(add_names(app, "--residual", o.residuals, kYesNo, "Residual connections: yes, no (yes,no)"));
+  row(add_names(app, "--norm", o.norms, kNorms, "Norms: standard, unbiased, rms, none (standard,none)"));
+  row(add_names(app, "--order", o.orders, kOrders, "Norm before or after each branch: pre, post (pre)"));
+  row(app.add_option("--seeds", o.seeds, "Seeds of the weights and batches (0)"));
+
   Training& t = o.training;
-  const std::string training = "Training of every row";
-  app.add_option("--steps", t.steps, "Steps")->check(at_least_1)->capture_default_str()->group(training);
-  app.add_option("--batch", t.batch, "Sequences a step")->check(at_least_1)->capture_default_str()->group(training);
-  app.add_option("--length", t.length, "Tokens a sequence")->check(at_least_1)->capture_default_str()->group(training);
-  app.add_option("--lr", t.lr, "Learning rate of Adam (default: 3e-4)")->check(CLI::Range(0.0, 1e6))->group(training);
-  app.add_option("--warmup", t.warmup, "Steps over which the learning rate rises to its value (default: 0)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30))
-      ->group(training);
-  app.add_option("--clip", t.clip, "Clip the gradient's norm to this (default: no clipping)")
-      ->check(CLI::Range(0.0, 1e30))
-      ->group(training);
-  app.add_option("--d-model", t.d_model, "Features")->check(at_least_1)->capture_default_str()->group(training);
-  app.add_option("--heads", t.heads, "Attention heads")->check(at_least_1)->capture_default_str()->group(training);
-  app.add_option("--threads", o.threads, "Threads (default: one a processor)")->check(CLI::Range(1, 1024));
-  const std::string files = "Files to write";
-  app.add_option("--csv", o.csv, "The table, one row a run")->group(files);
-  app.add_option("--curves", o.curves, "Loss and gradient norm of every step, as CSV")->group(files);
-  app.add_option("--svg", o.svg, "A picture of the curves")->group(files);
+  const auto training = [](CLI::Option* option) { option->type_name("N")->group("Training, the same for every row"); };
+  training(app.add_option("--steps", t.steps, "Steps (300)")->check(at_least_1));
+  training(app.add_option("--batch", t.batch, "Sequences a step (32)")->check(at_least_1));
+  training(app.add_option("--length", t.length, "Tokens a sequence (32)")->check(at_least_1));
+  training(app.add_option("--lr", t.lr, "Learning rate of Adam (3e-4)")->check(positive));
+  training(
+      app.add_option("--warmup", t.warmup, "Steps over which the learning rate rises to --lr (0)")->check(at_least_0));
+  training(app.add_option("--clip", t.clip, "Scale gradients down to this norm, 0: never (0)")->check(positive));
+  training(app.add_option("--d-model", t.d_model, "Features, a multiple of --heads (64)")->check(at_least_1));
+  training(app.add_option("--heads", t.heads, "Heads of attention (4)")->check(at_least_1));
+  training(app.add_option("--threads", o.threads, "Threads (all)")->check(CLI::Range(1, 1024).description("")));
+
+  const auto file = [](CLI::Option* option) { option->type_name("FILE")->group("Files to write"); };
+  file(app.add_option("--csv", o.csv, "The table, one row a run"));
+  file(app.add_option("--curves", o.curves, "Loss and gradient norm of every step, as CSV"));
+  file(app.add_option("--svg", o.svg, "A picture of the curves"));
 }
+
+void check_together(const Options& o) {
+  check(o.training.d_model % o.training.heads == 0, "--d-model ", o.training.d_model, " is not a multiple of --heads ",
+        o.training.heads);
+  for (const std::string& path : {o.csv, o.curves, o.svg}) {
+    if (path.empty()) continue;
+    // Runs take minutes: a file that cannot be written is better known before.
+    const std::ofstream file(path, std::ios::app);
+    check(file.good(), path, ": cannot be written: ", std::strerror(errno));
+  }
+}
+
+// --- the runs --------------------------------------------------------------------------------------------------------
 
 std::vector<Variant> variants_of(const Options& o) {
   std::vector<Variant> variants;
@@ -94,7 +115,7 @@ std::vector<Variant> variants_of(const Options& o) {
     for (bool residual : o.residuals) {
       for (nn::Norm norm : o.norms) {
         for (nn::Order order : o.orders) {
-          if (norm == nn::Norm::none && order != o.orders.front()) continue;  // no norm, no order
+          if (norm == nn::Norm::none && order != o.orders.front()) continue;  // without norms there is one order
           for (std::uint64_t seed : o.seeds) variants.push_back({depth, residual, norm, order, seed});
         }
       }
@@ -104,16 +125,16 @@ std::vector<Variant> variants_of(const Options& o) {
 }
 
 std::string as_time(double seconds) {
-  const auto s = static_cast<int>(seconds + 0.5);
-  return s >= 60 ? std::to_string(s / 60) + "m" + (s % 60 < 10 ? "0" : "") + std::to_string(s % 60) + "s"
-                 : std::to_string(s) + "s";
+  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  return s < 60 ? std::to_string(s) + "s"
+                : std::to_string(s / 60) + "m" + (s % 60 < 10 ? "0" : "") + std::to_string(s % 60) + "s";
 }
 
 // Tells how far the runs are: one line that is written over on a terminal, else a line a run.
 class Progress {
  public:
   Progress(const std::vector<Variant>& variants, std::int64_t steps) : variants_(variants), steps_(steps) {
-    for (const Variant& v : variants) left_ += static_cast<double>(v.depth * steps);
+    for (const Variant& variant : variants) all_ += static_cast<double>(variant.depth * steps);
   }
 
   void after_step(std::size_t run, std::int64_t step, double loss) {
@@ -122,14 +143,17 @@ class Progress {
     if (!terminal_ || now - drawn_ < std::chrono::milliseconds(100)) return;
     drawn_ = now;
     std::printf("\r\033[K%s: step %lld/%lld  loss %.4f  %s left", head(run).c_str(), static_cast<long long>(step),
-                static_cast<long long>(steps_), loss, time_left().c_str());
+                static_cast<long long>(steps_), std::abs(loss), time_left().c_str());  // a NaN without a sign
     std::fflush(stdout);
   }
-  void after_run(std::size_t run, const Run& result) {
+  void after_run(std::size_t run, const Run& result) const {
     std::printf("%s%s: loss %.4f to %.4f in %s, %s left\n", terminal_ ? "\r\033[K" : "", head(run).c_str(),
-                result.summary.first_loss, result.summary.last_loss, as_time(result.seconds).c_str(),
-                time_left().c_str());
+                std::abs(result.summary.first_loss), std::abs(result.summary.last_loss),
+                as_time(result.seconds).c_str(), time_left().c_str());
     std::fflush(stdout);
+  }
+  void stopped(std::size_t run) const {
+    std::printf("%s%s: stopped\n", terminal_ ? "\r\033[K" : "", head(run).c_str());
   }
 
  private:
@@ -138,27 +162,34 @@ class Progress {
     return "run " + std::to_string(run + 1) + "/" + std::to_string(variants_.size()) + "  depth " +
            std::to_string(variants_[run].depth) + ", " + combination(variants_[run]);
   }
-  // A step takes about as long as its blocks.
+  // A step takes about as long as it has blocks.
   std::string time_left() const {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    return as_time(seconds / done_ * (left_ - done_));
+    return as_time(seconds / done_ * (all_ - done_));
   }
 
   const std::vector<Variant>& variants_;
   std::int64_t steps_;
-  double left_ = 0, done_ = 0;  // blocks times steps, in all and so far
+  double all_ = 0, done_ = 0;  // steps, times the blocks of each
   bool terminal_ = isatty(STDOUT_FILENO) != 0;
   Clock::time_point start_ = Clock::now(), drawn_{};
 };
 
+// Up to the end, or to a signal: then those runs that were finished.
 std::vector<Run> run_all(const std::vector<Variant>& variants, const Training& training) {
   std::vector<Run> runs;
   Progress progress(variants, training.steps);
   for (std::size_t i = 0; i < variants.size(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     Run run{variants[i], {}, {}, 0};
-    run.curves = train(variants[i], training,
-                       [&](std::int64_t step, double loss) { progress.after_step(i, step, loss); });
+    run.curves = train(variants[i], training, [&](std::int64_t step, double loss) {
+      progress.after_step(i, step, loss);
+      return training::stop_signal() == 0 && std::ferror(stdout) == 0;
+    });
+    if (std::ssize(run.curves.loss) < training.steps) {
+      progress.stopped(i);
+      break;
+    }
     run.summary = summarize(run.curves);
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     progress.after_run(i, run);
@@ -167,56 +198,79 @@ std::vector<Run> run_all(const std::vector<Variant>& variants, const Training& t
   return runs;
 }
 
-void write_files(const Options& o, const std::vector<Run>& runs) {
-  if (!o.csv.empty()) write_table_csv(o.csv, runs);
-  if (!o.curves.empty()) write_curves_csv(o.curves, runs);
-  if (!o.svg.empty()) {
-    std::ofstream file(o.svg, std::ios::trunc);
-    file << draw_figure(runs) << std::flush;
-    check(file.good(), o.svg, ": cannot be written");
-  }
+// --- what comes of them ----------------------------------------------------------------------------------------------
+
+void write_file(const std::string& path, const std::string& content) {
+  if (path.empty()) return;
+  std::ofstream file(path, std::ios::trunc);
+  file << content << std::flush;
+  check(file.good(), path, ": cannot be written: ", std::strerror(errno));
 }
 
-// 0: inside the ranges, or no run that has any; 1: not so.
-int judge(const std::vector<Run>& runs, const Training& training) {
+// Whether all runs that have a range are inside.
+bool judge(const std::vector<Run>& runs, const Training& training) {
   std::size_t judged = 0;
   for (const Run& run : runs) judged += find_reference(run.variant, training) != nullptr ? 1 : 0;
   const std::vector<std::string> missed = missed_ranges(runs, training);
   for (const std::string& line : missed) std::cout << "OUT OF RANGE: " << line << '\n';
   if (judged > 0 && missed.empty()) std::cout << judged << " of " << judged << " runs are inside their ranges\n";
-  return missed.empty() ? 0 : 1;
+  return missed.empty();
+}
+
+// Prints and writes everything; the exit code.
+int report(const std::vector<Run>& runs, const Options& o) {
+  if (runs.empty()) return 0;
+  std::cout << '\n';
+  print_table(std::cout, runs, o.training);
+  std::cout << '\n';
+  for (const std::string& sentence : conclusions(runs)) std::cout << sentence << '\n';
+  write_file(o.csv, table_csv(runs));
+  write_file(o.curves, curves_csv(runs));
+  write_file(o.svg, draw_figure(runs));
+  return judge(runs, o.training) ? 0 : 1;
+}
+
+int fail_with(int code, const std::exception& error) {
+  std::cout.flush();
+  std::cerr << "ablation: " << error.what() << '\n';
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is to be an output error like others
+  training::watch_stop_signals();
+  Options o;
   CLI::App app(
-      "Trains TinyLM on the rule next = (current + 1) mod 50 with and without residual connections and norms, at several\n"
-      "depths, and prints what became of it. Exits with 1 if the default settings give other results than they should.",
+      "Trains TinyLM on the rule next = (current + 1) mod 50 with and without residual connections and\n"
+      "norms, at several depths, and prints what became of it: the table, and what it says in words.\n"
+      "Exits with 1 if runs with the default training give other results than they should.\n",
       "ablation");
-  app.get_formatter()->column_width(34);
-  declare(app, options);
+  app.get_formatter()->column_width(25);
+  declare(app, o);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+    check_together(o);
+  } catch (const CLI::CallForHelp&) {
+    std::string help = app.help();
+    for (std::size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+    std::cout << help << std::flush;
+    return std::cout.good() ? 0 : 1;
   } catch (const CLI::ParseError& error) {
     std::cerr << "ablation: " << error.what() << "; --help lists the options\n";
     return 2;
+  } catch (const Error& error) {
+    return fail_with(2, error);
   }
   try {
-    if (options.threads > 0) set_num_threads(options.threads);
-    const std::vector<Run> runs = run_all(variants_of(options), options.training);
-    std::cout << '\n';
-    print_table(std::cout, runs, options.training);
-    std::cout << '\n';
-    for (const std::string& sentence : conclusions(runs)) std::cout << sentence << '\n';
-    write_files(options, runs);
-    return judge(runs, options.training);
+    if (o.threads > 0) set_num_threads(o.threads);
+    training::stop_later();
+    const int code = report(run_all(variants_of(o), o.training), o);
+    check(std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0,
+          "the output cannot be written");
+    return training::stop_signal() == 0 ? code : 128 + training::stop_signal();
   } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::cerr << "ablation: " << error.what() << '\n';
-    return 1;
+    return fail_with(1, error);
   }
 }

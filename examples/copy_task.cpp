@@ -24,13 +24,13 @@ namespace {
 
 constexpr std::int64_t kVocab = 11, kPad = 0, kStart = 1;  // sequences hold 1 to 10
 constexpr std::int64_t kLength = 10;
-constexpr std::int64_t kDModel = 64;
+
+constexpr std::int64_t kLayers = 2, kDModel = 64, kDFf = 256, kHeads = 4;
+constexpr std::int64_t kBatch = 80, kWarmup = 100;
 constexpr double kSmoothing = 0.1;
 
 struct Options {
   std::int64_t steps = 400;
-  std::int64_t batch = 80;
-  std::int64_t warmup = 100;
   std::uint64_t seed = 0;
   int threads = 0;  // 0: all processors
 };
@@ -45,16 +45,16 @@ Tensor source_mask(const Tensor& src) { return unsqueeze(ne(src, full({1}, kPad,
 
 class CopyTask {
  public:
-  explicit CopyTask(const Options& o)
-      : o_(o),
-        model_(nn::make_model(kVocab, kVocab, {.N = 2, .d_model = kDModel, .d_ff = 4 * kDModel, .h = 4, .max_len = kLength})),
+  CopyTask()
+      : model_(nn::make_model(kVocab, kVocab,
+                              {.N = kLayers, .d_model = kDModel, .d_ff = kDFf, .h = kHeads, .max_len = kLength})),
         adam_(model_.parameters(), {.lr = 1, .beta2 = 0.98, .eps = 1e-9}) {}
 
   std::int64_t parameter_count() const { return model_.parameter_count(); }
 
   // One update; the loss, in nats a token, before it.
   double step(std::int64_t number) {
-    const Tensor src = random_sequences(o_.batch);
+    const Tensor src = random_sequences(kBatch);
     // The decoder reads a token and predicts the next.
     const Tensor read = slice(src, 1, 0, kLength - 1), next = slice(src, 1, 1, kLength);
     const Tensor out = model_(src, read, source_mask(src), nn::subsequent_mask(kLength - 1));
@@ -63,7 +63,7 @@ class CopyTask {
                         static_cast<double>(next.numel());
     adam_.zero_grad();
     loss.backward();
-    adam_.set_lr_factor(optim::noam(number, kDModel, o_.warmup));
+    adam_.set_lr_factor(optim::noam(number, kDModel, kWarmup));
     adam_.step();
     return loss.item();
   }
@@ -85,36 +85,35 @@ class CopyTask {
   }
 
  private:
-  Options o_;
   nn::EncoderDecoder model_;
   optim::Adam adam_;
 };
 
-void train(CopyTask& task, const Options& o) {
+void train(CopyTask& task, std::int64_t steps) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   const auto start = std::chrono::steady_clock::now();
-  const std::int64_t line_every = std::max<std::int64_t>(1, o.steps / 10);
-  for (std::int64_t step = 1; step <= o.steps; ++step) {
+  const std::int64_t line_every = std::max<std::int64_t>(1, steps / 10);
+  for (std::int64_t step = 1; step <= steps; ++step) {
     const double loss = task.step(step);
-    if (!terminal && step % line_every != 0 && step != 1 && step != o.steps) continue;
+    if (!terminal && step % line_every != 0 && step != 1 && step != steps) continue;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("%sstep %lld/%lld  loss %.4f  learning rate %.5f  %.0fs left%s", terminal ? "\r\033[K" : "",
-                static_cast<long long>(step), static_cast<long long>(o.steps), loss,
-                optim::noam(step, kDModel, o.warmup), seconds / static_cast<double>(step) * static_cast<double>(o.steps - step),
-                terminal ? "" : "\n");
+                static_cast<long long>(step), static_cast<long long>(steps), loss, optim::noam(step, kDModel, kWarmup),
+                seconds / static_cast<double>(step) * static_cast<double>(steps - step), terminal ? "" : "\n");
     std::fflush(stdout);
   }
   if (terminal) std::printf("\n");
 }
 
-// 0: everything was copied; 1: not so.
-int show_copies(const CopyTask& task) {
+// Whether everything was copied.
+bool show_copies(const CopyTask& task) {
   constexpr std::int64_t kRandom = 20;
   const Tensor src = concat({reshape(arange(1, kLength + 1), {1, kLength}), random_sequences(kRandom)}, 0);
   const Tensor copies = task.greedy_decode(src);
   int right = 0;
   for (std::int64_t i = 0; i < src.size(0); ++i) {
-    const auto given = select(src, 0, i).to_vector<std::int64_t>(), got = select(copies, 0, i).to_vector<std::int64_t>();
+    const auto given = select(src, 0, i).to_vector<std::int64_t>(),
+               got = select(copies, 0, i).to_vector<std::int64_t>();
     const auto print = [](const std::vector<std::int64_t>& tokens) {
       for (std::int64_t token : tokens) std::printf(" %2lld", static_cast<long long>(token));
     };
@@ -125,7 +124,7 @@ int show_copies(const CopyTask& task) {
     right += given == got ? 1 : 0;
   }
   std::printf("%d of %lld right\n", right, static_cast<long long>(src.size(0)));
-  return right == src.size(0) ? 0 : 1;
+  return right == src.size(0);
 }
 
 }  // namespace
@@ -133,15 +132,14 @@ int show_copies(const CopyTask& task) {
 int main(int argc, char** argv) {
   Options o;
   CLI::App app(
-      "Trains an encoder-decoder Transformer to copy sequences of ten numbers, then lets it copy 1 to 10 and 20 random\n"
-      "sequences. Exits with 1 if it gets one wrong.",
+      "Trains an encoder-decoder Transformer to copy sequences of ten numbers, then lets it copy 1 to 10\n"
+      "and 20 random sequences. Exits with 1 if it gets one wrong.",
       "copy_task");
-  const auto at_least_1 = CLI::Range(std::int64_t{1}, std::int64_t{1} << 30);
-  app.add_option("--steps", o.steps, "Steps")->check(at_least_1)->capture_default_str();
-  app.add_option("--batch", o.batch, "Sequences a step")->check(at_least_1)->capture_default_str();
-  app.add_option("--warmup", o.warmup, "Steps over which the learning rate rises")->check(at_least_1)->capture_default_str();
-  app.add_option("--seed", o.seed, "Seed of weights, sequences and dropout")->capture_default_str();
-  app.add_option("--threads", o.threads, "Threads (default: one a processor)")->check(CLI::Range(1, 1024));
+  app.get_formatter()->column_width(20);
+  const auto at_least_1 = CLI::Range(std::int64_t{1}, std::int64_t{1} << 30).description("");
+  app.add_option("--steps", o.steps, "Steps (400)")->check(at_least_1)->type_name("N");
+  app.add_option("--seed", o.seed, "Seed of the weights, sequences and dropout (0)")->type_name("N");
+  app.add_option("--threads", o.threads, "Threads (all)")->check(CLI::Range(1, 1024).description(""))->type_name("N");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -153,11 +151,13 @@ int main(int argc, char** argv) {
   try {
     if (o.threads > 0) set_num_threads(o.threads);
     manual_seed(o.seed);
-    CopyTask task(o);
-    std::printf("encoder-decoder, 2 layers each: %lld parameters, %d thread%s\n",
+    CopyTask task;
+    std::printf("encoder-decoder of %lld layers each: %lld parameters, %d thread%s\n", static_cast<long long>(kLayers),
                 static_cast<long long>(task.parameter_count()), num_threads(), num_threads() == 1 ? "" : "s");
-    train(task, o);
-    return show_copies(task);
+    train(task, o.steps);
+    const bool all_right = show_copies(task);
+    check(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, "the output cannot be written");
+    return all_right ? 0 : 1;
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::cerr << "copy_task: " << error.what() << '\n';

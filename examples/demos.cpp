@@ -1,12 +1,14 @@
 // Short demonstrations of what norms, residuals, masks and their mistakes do, each with the numbers that must come out.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "autograd/check.h"
 #include "demos/report.h"
 
 using namespace prenorm::demos;
@@ -52,10 +54,13 @@ int main(int argc, char** argv) {
   std::vector<std::string> only;
   bool only_list = false;
   CLI::App app(
-      "Shows what norms, residual connections and masks do, and what mistakes with them look like. Each number is compared\n"
-      "with what must come out; exits with 1 if one differs.",
+      "Shows what norms, residual connections and masks do, and what mistakes with them look like. Each\n"
+      "number is compared with what must come out; exits with 1 if one differs.",
       "demos");
-  app.add_option("--only", only, "Show this demonstration only (may be given more than once)");
+  app.get_formatter()->column_width(20);
+  app.add_option("--only", only, "This demonstration only; may be given several times")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   app.add_flag("--list", only_list, "List the demonstrations");
   try {
     app.parse(argc, argv);
@@ -65,26 +70,28 @@ int main(int argc, char** argv) {
     std::cerr << "demos: " << error.what() << "; --help lists the options\n";
     return 2;
   }
-  if (only_list) {
-    list(demos);
-    return 0;
-  }
   std::vector<Demo> chosen = only.empty() ? demos : std::vector<Demo>{};
   for (const std::string& name : only) {
-    const std::size_t before = chosen.size();
-    for (const Demo& demo : demos) {
-      if (demo.name == name) chosen.push_back(demo);
-    }
-    if (chosen.size() == before) {
+    const auto found =
+        std::find_if(demos.begin(), demos.end(), [&name](const Demo& demo) { return demo.name == name; });
+    if (found == demos.end()) {
       std::cerr << "demos: there is no demonstration '" << name << "'; --list lists them\n";
       return 2;
     }
+    chosen.push_back(*found);
   }
+  int code = 0;
   try {
-    return show(chosen);
+    if (only_list) {
+      list(chosen);
+    } else {
+      code = show(chosen);
+    }
+    prenorm::check(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, "the output cannot be written");
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::cerr << "demos: " << error.what() << '\n';
     return 1;
   }
+  return code;
 }

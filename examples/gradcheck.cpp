@@ -35,13 +35,16 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
       "differences, to order 2, and prints a table. Exits 1 if any is wrong.",
       "gradcheck");
   app.get_formatter()->column_width(22);
-  app.add_option("--only", o.only, "Only this op or layer, or those whose name begins so; may be given several times")
-      ->allow_extra_args(false);
-  app.add_flag("--list", o.list, "List the rows and the files in which their backwards stand");
-  app.add_option("--sweep", o.sweep, "Print the error of this op or layer against the step of the differences");
-  app.add_option("--json", o.json, "Write the table to this file as well");
+  app.add_option("--only", o.only, "Only this op or layer, or those that begin so; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  app.add_flag("--list", o.list, "List the rows, and the files in which their backwards stand");
+  app.add_option("--sweep", o.sweep, "Print the error of this op or layer against the step of the differences")
+      ->type_name("NAME")
+      ->excludes("--only");
+  app.add_option("--json", o.json, "Write the table to this file as well")->type_name("FILE");
   app.add_option("--seed", o.seed, "Of inputs, weights and cotangents")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff}))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff}).description(""))
       ->capture_default_str();
   try {
     app.parse(argc, argv);
@@ -54,10 +57,27 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   return std::nullopt;
 }
 
-void print_list(std::FILE* out, const std::vector<Family>& families) {
+void print_list(const std::vector<Family>& families) {
   for (const Family& family : families) {
-    for (const Row& row : family.rows) std::fprintf(out, "%-46s %s\n", row.title().c_str(), row.file.c_str());
+    for (const Row& row : family.rows) std::printf("%-50s %s\n", row.title().c_str(), row.file.c_str());
   }
+}
+
+// For who mistyped one.
+std::string all_names(const std::vector<Family>& families) {
+  std::string text, line;
+  for (const Family& family : families) {
+    for (std::size_t i = 0; i < family.rows.size(); ++i) {
+      const std::string& name = family.rows[i].name;
+      if (i > 0 && family.rows[i - 1].name == name) continue;
+      if (line.size() + name.size() > 100) {
+        text += line + '\n';
+        line.clear();
+      }
+      line += (line.empty() ? "  " : " ") + name;
+    }
+  }
+  return text + line;
 }
 
 // The rows of this name, or of this title; if there are none, those whose title begins so.
@@ -110,18 +130,19 @@ int main(int argc, char** argv) {
     if (!o.sweep.empty()) o.only = {o.sweep};
     if (!o.only.empty()) families = select(families, o.only);
   } catch (const Error& error) {
-    std::fprintf(stderr, "gradcheck: %s; there are:\n", error.what());
-    print_list(stderr, families);
+    std::fprintf(stderr, "gradcheck: %s; there are:\n%s\n", error.what(), all_names(families).c_str());
     return 2;
   }
   try {
     if (o.list) {
-      print_list(stdout, families);
+      print_list(families);
       return 0;
     }
     if (!o.sweep.empty()) {
       const Row& row = families[0].rows[0];
-      print_sweep(row, sweep(row, o.seed), GradcheckOptions().step);
+      const std::vector<SweepPoint> points = sweep(row, o.seed);
+      check(!points.empty(), row.title(), " has no derivative to be swept");
+      print_sweep(row, points, GradcheckOptions().step);
       return 0;
     }
     return run_all(families, o);

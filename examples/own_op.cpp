@@ -1,6 +1,7 @@
-// How to define an op of your own, outside the library, and to check it: silu, y = x * s with s = 1 / (1 + e^-x).
+// How to define an op of your own, outside the library, and how to check it: centre, y = x - mean(x) along each row.
 //
-//   By the product rule, and ds/dx = s (1 - s):  dy/dx = s + x s (1 - s),  so  dx = dy * (s + x s (1 - s)).
+//   Row by row, y_i = x_i - sum_j x_j / n. An x_j reaches y on two routes: its own y_j, and the mean that is taken from
+//   every y_i. So dx_j = dy_j - sum_i dy_i / n, or dx = dy - mean(dy).
 
 #include <iostream>
 
@@ -10,43 +11,39 @@
 
 using namespace prenorm;
 
-// An op is a node: what it computes, which values its backward needs to see again, and its backward. Written in tensor
-// ops like here, that backward can be differentiated once more without further work.
-struct Silu : Node {
+// An op is a node: what it computes, and how gradients go back. (Where backward needs values of the forward again,
+// saves() names them; see autograd/node.h.) A backward that is written in tensor ops can be differentiated once more.
+struct Centre : Node {
   const OpInfo& info() const override {
-    static constexpr OpInfo info{.name = "silu",
-                                 .formula = "y = x * s, s = 1 / (1 + exp(-x))",
-                                 .derivative = "dx = dy * (s + x * s * (1 - s))",
-                                 .reference = "Elfwing, Uchibe, Doya 2017, Sigmoid-Weighted Linear Units",
+    static constexpr OpInfo info{.name = "centre",
+                                 .formula = "y = x - mean(x)",
+                                 .derivative = "dx = dy - mean(dy)",
+                                 .reference = "",
                                  .file = "examples/own_op.cpp"};
     return info;
   }
-  Tensors forward(const Tensors& in) const override { return {in[0] * sigmoid(in[0])}; }
-  Saves saves() const override { return {.inputs = {0}}; }
-  void backward(const Tensors& dy, GradientSink& dx) const override {
-    const Tensor x = input(0), s = sigmoid(x);
-    dx.add(0, dy[0] * (s + x * s * (1 - s)));
-  }
+  Tensors forward(const Tensors& in) const override { return {in[0] - mean(in[0], {-1}, true)}; }
+  void backward(const Tensors& dy, GradientSink& dx) const override { dx.add(0, dy[0] - mean(dy[0], {-1}, true)); }
 };
-Tensor silu(const Tensor& x) { return apply_op<Silu>({x})[0]; }
+Tensor centre(const Tensor& x) { return apply_op<Centre>({x})[0]; }
 
-// The same with a mistake that is easily made: x is taken for a constant in the second factor.
-struct WrongSilu final : Silu {
-  void backward(const Tensors& dy, GradientSink& dx) const override { dx.add(0, dy[0] * sigmoid(input(0))); }
+// The same with a mistake that is easily made: the route through the mean is forgotten.
+struct WrongCentre final : Centre {
+  void backward(const Tensors& dy, GradientSink& dx) const override { dx.add(0, dy[0]); }
 };
-Tensor wrong_silu(const Tensor& x) { return apply_op<WrongSilu>({x})[0]; }
+Tensor wrong_centre(const Tensor& x) { return apply_op<WrongCentre>({x})[0]; }
 
 int main() {
   manual_seed(0);
-  const Tensor x = randn({2, 3}, {.dtype = float64, .requires_grad = true});
+  const Tensor x = randn({2, 4}, {.dtype = float64, .requires_grad = true});
 
-  // Two derivatives of each element, against differences.
-  const GradcheckReport right = gradcheck([](const Tensors& in) { return silu(in[0]); }, {{"x", x}});
-  std::cout << "silu:\n  " << right.message << "\n\n";
+  // First and second derivatives against differences, element by element.
+  const GradcheckReport right = gradcheck([](const Tensors& in) { return centre(in[0]); }, {{"x", x}});
+  std::cout << "centre:\n  " << right.message << "\n\n";
 
-  // The message tells where the gradient is wrong and by how much.
-  const GradcheckReport wrong = gradcheck([](const Tensors& in) { return wrong_silu(in[0]); }, {{"x", x}});
-  std::cout << "wrong_silu:\n  " << wrong.message << '\n';
+  // A failure tells where the gradient is wrong, by how much, and what the errors look like.
+  const GradcheckReport wrong = gradcheck([](const Tensors& in) { return wrong_centre(in[0]); }, {{"x", x}});
+  std::cout << "wrong_centre:\n  " << wrong.message << '\n';
 
   return right.passed && !wrong.passed ? 0 : 1;
 }

@@ -20,8 +20,8 @@ Tensor subsequent_mask(std::int64_t size) { return tril(ones({1, size, size}, bo
 
 MultiHeadedAttention::MultiHeadedAttention(std::int64_t h, std::int64_t d_model, double dropout)
     : Layer("MultiHeadedAttention", {.h = h, .dropout = dropout, .last_weights = {}}) {
-  check(h >= 1 && d_model >= 1 && d_model % h == 0, "MultiHeadedAttention: d_model ", d_model, " cannot be cut into ", h,
-        " heads of equal size");
+  check(h >= 1 && d_model >= 1 && d_model % h == 0, "MultiHeadedAttention: d_model ", d_model, " cannot be cut into ",
+        h, " heads of equal size");
   check(dropout >= 0 && dropout <= 1, "MultiHeadedAttention: dropout is in [0, 1], got ", dropout);
   add_child("linears", clones(Linear(d_model, d_model), 4));
 }

@@ -9,7 +9,7 @@ namespace prenorm::ablation {
 namespace {
 
 // Sizes in pixels.
-constexpr double kPanelWidth = 300, kPanelHeight = 220, kGap = 22;
+constexpr double kPanelWidth = 300, kPanelHeight = 220, kGap = 34;
 constexpr double kLeft = 82, kRight = 24, kBottom = 48, kTitle = 44, kLegendLine = 24, kPanelTitle = 30;
 constexpr double kSample = 34;    // the line sample of a legend entry
 constexpr double kCharacter = 7;  // width to allow for one, in a font of 13
@@ -67,8 +67,7 @@ class Svg {
     std::string list;
     for (const Point& p : points) list += (list.empty() ? "" : " ") + number(p.x) + "," + number(p.y);
     body_ += "<polyline class=\"curve\" stroke=\"" + std::string(kColours[combination % kColours.size()]) +
-             "\" stroke-dasharray=\"" + kDashes[(combination + combination / kColours.size()) % kDashes.size()] +
-             "\" points=\"" + list + "\"/>\n";
+             "\" stroke-dasharray=\"" + kDashes[combination % kDashes.size()] + "\" points=\"" + list + "\"/>\n";
   }
   std::string finish() const { return body_ + "</svg>\n"; }
 
@@ -231,7 +230,8 @@ std::string draw_figure(const std::vector<Run>& runs) {
   const std::vector<std::int64_t> depths = depths_of(runs);
   const std::vector<std::string> names = legend_of(runs);
   const auto columns = static_cast<double>(depths.size());
-  const double inner = std::max(columns * kPanelWidth + (columns - 1) * kGap, 2 * kPanelWidth);
+  const double inner = std::max(columns * kPanelWidth + (columns - 1) * kGap, 2 * kPanelWidth + kGap);
+  const double panel_width = (inner - (columns - 1) * kGap) / columns;  // one panel takes the place of two
   const std::vector<Svg::Point> legend = place_legend(names, inner);
   const double top = kTitle + legend.back().y + kLegendLine + kPanelTitle;
   const double height = top + 2 * kPanelHeight + kRowGap + kBottom;
@@ -252,11 +252,11 @@ std::string draw_figure(const std::vector<Run>& runs) {
     const double y = top + static_cast<double>(row) * (kPanelHeight + kRowGap);
     svg.upright_text(22, y + kPanelHeight / 2, quantity.label, "ink");
     for (std::size_t column = 0; column < depths.size(); ++column) {
-      const double x = kLeft + static_cast<double>(column) * (kPanelWidth + kGap);
+      const double x = kLeft + static_cast<double>(column) * (panel_width + kGap);
       if (row == 0)
-        svg.text(x + kPanelWidth / 2, y - 10, "depth " + std::to_string(depths[column]), "ink depth",
+        svg.text(x + panel_width / 2, y - 10, "depth " + std::to_string(depths[column]), "ink depth",
                  Svg::Anchor::middle);
-      const Panel panel(svg, {x, y, kPanelWidth, kPanelHeight}, decades, steps);
+      const Panel panel(svg, {x, y, panel_width, kPanelHeight}, decades, steps);
       panel.draw_axes(column == 0, row + 1 == kQuantities.size());
       for (const Run& run : runs) {
         if (run.variant.depth != depths[column]) continue;
@@ -265,7 +265,7 @@ std::string draw_figure(const std::vector<Run>& runs) {
       }
     }
   }
-  svg.text(kLeft + (columns * kPanelWidth + (columns - 1) * kGap) / 2, height - 10, "step", "ink", Svg::Anchor::middle);
+  svg.text(kLeft + inner / 2, height - 10, "step", "ink", Svg::Anchor::middle);
   return svg.finish();
 }
 

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <functional>
 #include <ostream>
+#include <utility>
 
-#include "autograd/check.h"
 #include "training/data.h"
 
 namespace prenorm::ablation {
@@ -32,8 +28,17 @@ constexpr std::array<Reference, 12> kReferences{{
 }};
 
 std::string number(const char* format, double value) {
+  if (std::isnan(value)) return "nan";  // without a sign
+  if (std::abs(value) >= 1e6) format = "%.3g";
   char text[64];
   std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// For files: every digit that float32 has.
+std::string exact(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.9g", std::isnan(value) ? std::abs(value) : value);
   return text;
 }
 
@@ -58,68 +63,36 @@ std::vector<std::string> combinations(const std::vector<Run>& runs) {
   return names;
 }
 
-std::string at_depth(const Run& run) { return "depth " + std::to_string(run.variant.depth); }
-
 // --- what the runs say -----------------------------------------------------------------------------------------------
 
-// A number that is larger the less stable a run was.
-struct Instability {
-  std::function<double(const Run&)> value;
-  std::function<std::string(const Run&)> words;
-};
-
-const std::vector<Instability>& instabilities() {
-  static const std::vector<Instability> all{
-      {[](const Run& r) { return r.summary.grad_max; },
-       [](const Run& r) {
-         return "the largest gradient norm (" + number("%.3f", r.summary.grad_max) + " at " + at_depth(r) + ", step " +
-                std::to_string(r.summary.grad_max_step) + ")";
-       }},
-      {[](const Run& r) { return r.summary.grad_max / r.summary.grad_min; },
-       [](const Run& r) {
-         return "the widest range of gradient norms (largest " +
-                number("%.0f", r.summary.grad_max / r.summary.grad_min) + " times the smallest, " + at_depth(r) + ")";
-       }},
-      {[](const Run& r) { return r.summary.jump; },
-       [](const Run& r) {
-         return "the largest jump of the loss (" + number("%.3f", r.summary.jump) + " in one step, " + at_depth(r) +
-                ", step " + std::to_string(r.summary.jump_step) + ")";
-       }},
-  };
-  return all;
+std::string at_step(const Run& run, std::int64_t step) {
+  return "at depth " + std::to_string(run.variant.depth) + ", step " + std::to_string(step);
 }
 
+// By the largest jump of the loss; and whether its gradient was the largest, too. A run that met NaN is the least
+// stable.
 std::string least_stable(const std::vector<Run>& runs) {
-  const auto broken =
-      std::find_if(runs.begin(), runs.end(), [](const Run& run) { return run.summary.not_finite.has_value(); });
-  if (broken != runs.end()) {
-    return "Least stable: " + combination(broken->variant) + ", whose loss or gradient was not finite at " +
-           at_depth(*broken) + " from step " + std::to_string(*broken->summary.not_finite) + ".";
-  }
-  std::vector<const Run*> worst;  // by each number
-  for (const Instability& number : instabilities()) {
-    worst.push_back(&*std::max_element(runs.begin(), runs.end(), [&number](const Run& a, const Run& b) {
-      return number.value(a) < number.value(b);
-    }));
-  }
-  const auto led_by = [&worst](const Run* run) {
-    return std::count_if(worst.begin(), worst.end(), [run](const Run* other) {
-      return combination(other->variant) == combination(run->variant);
-    });
-  };
-  const Run* most =
-      *std::max_element(worst.begin(), worst.end(), [&](const Run* a, const Run* b) { return led_by(a) < led_by(b); });
-  std::vector<std::string> its, others;
-  for (std::size_t i = 0; i < worst.size(); ++i) {
-    const std::string words = instabilities()[i].words(*worst[i]);
-    if (combination(worst[i]->variant) == combination(most->variant)) {
-      its.push_back(words);
-    } else {
-      others.push_back(words + " is that of " + combination(worst[i]->variant));
+  const Run* broken = nullptr;
+  for (const Run& run : runs) {
+    if (run.summary.not_finite && (broken == nullptr || *run.summary.not_finite < *broken->summary.not_finite)) {
+      broken = &run;
     }
   }
-  return "Least stable: " + combination(most->variant) + ", with " + list(its) +
-         (others.empty() ? "" : "; " + list(others)) + ".";
+  if (broken != nullptr) {
+    return "Least stable: " + combination(broken->variant) + ", whose loss or gradient was not finite " +
+           at_step(*broken, *broken->summary.not_finite) + ".";
+  }
+  const auto largest = [&runs](auto Summary::*value) {
+    return &*std::max_element(runs.begin(), runs.end(),
+                              [value](const Run& a, const Run& b) { return a.summary.*value < b.summary.*value; });
+  };
+  const Run &jump = *largest(&Summary::jump), &gradient = *largest(&Summary::grad_max);
+  if (jump.summary.jump == 0) return "Stable throughout: the loss never rose from one step to the next.";
+  const std::string name = combination(jump.variant), other = combination(gradient.variant);
+  return "Least stable: " + name + ", by the largest jump of the loss (" + number("%.3f", jump.summary.jump) + " " +
+         at_step(jump, jump.summary.jump_step) + "); the largest gradient norm (" +
+         number("%.3f", gradient.summary.grad_max) + " " + at_step(gradient, gradient.summary.grad_max_step) + ") " +
+         (name == other ? "is its as well." : "is that of " + other + ".");
 }
 
 std::string did_not_learn(const std::vector<Run>& runs) {
@@ -127,24 +100,39 @@ std::string did_not_learn(const std::vector<Run>& runs) {
   std::vector<std::string> slow;
   for (const std::string& name : combinations(runs)) {
     std::vector<std::string> depths;
+    double least = INFINITY, most = 0;  // of their last losses
+    bool nan = false;
     for (const Run& run : runs) {
       if (combination(run.variant) != name || run.summary.last_loss <= guessing / 2) continue;
-      depths.push_back(std::to_string(run.variant.depth) + " (" + number("%.4f", run.summary.last_loss) + ")");
+      if (std::string depth = std::to_string(run.variant.depth); depths.empty() || depths.back() != depth) {
+        depths.push_back(std::move(depth));
+      }
+      if (std::isnan(run.summary.last_loss)) {
+        nan = true;
+        continue;
+      }
+      least = std::min(least, run.summary.last_loss);
+      most = std::max(most, run.summary.last_loss);
     }
-    if (!depths.empty()) slow.push_back(name + " at depth " + list(depths));
+    if (depths.empty()) continue;
+    std::vector<std::string> range;
+    if (most > 0) range.push_back(number("%.4f", least) + (least == most ? "" : " to " + number("%.4f", most)));
+    if (nan) range.emplace_back("NaN");
+    slow.push_back(name + " at depth " + list(depths) + " (" + list(range) + ")");
   }
   const std::string bar = "half the loss of guessing (log 50 = " + number("%.4f", guessing) + ")";
   if (slow.empty()) return "Every run ended below " + bar + ".";
   return "Ended above " + bar + ": " + list(slow) + ".";
 }
 
+// Which combination ended lowest at each depth; textbooks expect residual and norm together.
 std::string lowest(const std::vector<Run>& runs) {
-  // By depth: the runs with residual and norm, which textbooks expect to end lowest, and those that really do.
-  std::vector<std::string> as_expected, against;
   std::vector<std::int64_t> depths;
   for (const Run& run : runs) {
     if (std::find(depths.begin(), depths.end(), run.variant.depth) == depths.end()) depths.push_back(run.variant.depth);
   }
+  std::vector<std::string> as_expected;
+  std::vector<std::pair<std::string, std::vector<std::string>>> against;  // combination, its depths and numbers
   for (std::int64_t depth : depths) {
     const Run *best = nullptr, *expected = nullptr;
     for (const Run& run : runs) {
@@ -156,28 +144,26 @@ std::string lowest(const std::vector<Run>& runs) {
     if (best == nullptr || expected == nullptr) continue;
     if (best == expected) {
       as_expected.push_back(std::to_string(depth));
-    } else {
-      against.push_back(combination(best->variant) + " at depth " + std::to_string(depth) + " (" +
-                        number("%.4f", best->summary.last_loss) + " against " +
-                        number("%.4f", expected->summary.last_loss) + ")");
+      continue;
     }
+    const std::string name = combination(best->variant);
+    if (against.empty() || against.back().first != name) against.push_back({name, {}});
+    against.back().second.push_back(std::to_string(depth) + " (" + number("%.4f", best->summary.last_loss) +
+                                    " against " + number("%.4f", expected->summary.last_loss) + ")");
   }
+  std::vector<std::string> winners;
+  for (const auto& [name, where] : against) winners.push_back(name + " at depth " + list(where));
   std::string text;
-  if (!against.empty()) {
-    text = "Against the textbook, which lets residual and norm together end lowest, the lowest last loss is that of " +
-           list(against) + ".";
+  if (!winners.empty()) {
+    text =
+        "Against expectation, which is that residual and norm together end lowest, the lowest last loss is that of " +
+        list(winners) + ".";
   }
   if (!as_expected.empty()) {
     text += (text.empty() ? "" : " ") + std::string("As expected, residual and norm together end lowest at depth ") +
             list(as_expected) + ".";
   }
   return text;
-}
-
-std::ofstream open_for_writing(const std::string& path) {
-  std::ofstream file(path, std::ios::trunc);
-  check(file.good(), path, ": cannot be written: ", std::strerror(errno));
-  return file;
 }
 
 std::string key_columns(const Variant& v) {
@@ -260,8 +246,8 @@ std::vector<std::string> missed_ranges(const std::vector<Run>& runs, const Train
     if (reference == nullptr) continue;
     const auto demand = [&](bool ok, const char* what, double value, const std::string& range) {
       if (ok) return;
-      missed.push_back(at_depth(run) + ", " + combination(run.variant) + ": " + what + " " + number("%.4f", value) +
-                       " is not " + range);
+      missed.push_back("depth " + std::to_string(run.variant.depth) + ", " + combination(run.variant) + ": " + what +
+                       " " + number("%.4f", value) + " is not " + range);
     };
     const double first = run.summary.first_loss, last = run.summary.last_loss;
     // The reference is rounded to 4 decimals.
@@ -278,34 +264,31 @@ std::vector<std::string> missed_ranges(const std::vector<Run>& runs, const Train
   return missed;
 }
 
-void write_table_csv(const std::string& path, const std::vector<Run>& runs) {
-  std::ofstream file = open_for_writing(path);
-  file << "depth,residual,norm,order,seed,first_loss,last_loss,grad_max,grad_max_step,grad_min,half_loss_step,"
-          "largest_jump,largest_jump_step,first_nan_step,seconds\n";
+std::string table_csv(const std::vector<Run>& runs) {
+  std::string text =
+      "depth,residual,norm,order,seed,first_loss,last_loss,grad_max,grad_max_step,grad_min,half_loss_step,largest_jump,"
+      "largest_jump_step,first_nan_step,seconds\n";
   const auto step = [](const std::optional<std::int64_t>& s) { return s ? std::to_string(*s) : ""; };
   for (const Run& run : runs) {
     const Summary& s = run.summary;
-    file << key_columns(run.variant) << ',' << number("%.9g", s.first_loss) << ',' << number("%.9g", s.last_loss) << ','
-         << number("%.9g", s.grad_max) << ',' << s.grad_max_step << ',' << number("%.9g", s.grad_min) << ','
-         << step(s.half_step) << ',' << number("%.9g", s.jump) << ',' << (s.jump > 0 ? std::to_string(s.jump_step) : "")
-         << ',' << step(s.not_finite) << ',' << number("%.3f", run.seconds) << '\n';
+    text += key_columns(run.variant) + "," + exact(s.first_loss) + "," + exact(s.last_loss) + "," + exact(s.grad_max) +
+            "," + std::to_string(s.grad_max_step) + "," + exact(s.grad_min) + "," + step(s.half_step) + "," +
+            exact(s.jump) + "," + (s.jump > 0 ? std::to_string(s.jump_step) : "") + "," + step(s.not_finite) + "," +
+            number("%.3f", run.seconds) + "\n";
   }
-  file.flush();
-  check(file.good(), path, ": cannot be written: ", std::strerror(errno));
+  return text;
 }
 
-void write_curves_csv(const std::string& path, const std::vector<Run>& runs) {
-  std::ofstream file = open_for_writing(path);
-  file << "depth,residual,norm,order,seed,step,loss,grad_norm\n";
+std::string curves_csv(const std::vector<Run>& runs) {
+  std::string text = "depth,residual,norm,order,seed,step,loss,grad_norm\n";
   for (const Run& run : runs) {
     const std::string key = key_columns(run.variant);
     for (std::size_t i = 0; i < run.curves.loss.size(); ++i) {
-      file << key << ',' << i + 1 << ',' << number("%.9g", run.curves.loss[i]) << ','
-           << number("%.9g", run.curves.grad_norm[i]) << '\n';
+      text += key + "," + std::to_string(i + 1) + "," + exact(run.curves.loss[i]) + "," +
+              exact(run.curves.grad_norm[i]) + "\n";
     }
   }
-  file.flush();
-  check(file.good(), path, ": cannot be written: ", std::strerror(errno));
+  return text;
 }
 
 }  // namespace prenorm::ablation

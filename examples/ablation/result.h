@@ -30,8 +30,8 @@ const Reference* find_reference(const Variant& variant, const Training& training
 // One row a run. With `references`, those stand beside the runs' own numbers.
 void print_table(std::ostream& out, const std::vector<Run>& runs, const Training& training);
 
-// Sentences computed from the runs: which combination was the least stable and by which numbers, which did not learn,
-// and which ended lowest.
+// Sentences computed from the runs, of which there is at least one: which combination was the least stable and by which
+// numbers, which did not learn, which ended lowest and whether that was to be expected.
 std::vector<std::string> conclusions(const std::vector<Run>& runs);
 
 // One line for each number outside its range, of the runs that have a reference. First losses agree to 1e-4. Without
@@ -39,8 +39,8 @@ std::vector<std::string> conclusions(const std::vector<Run>& runs);
 // below 0.1 with residuals, above 2 without at depth 12 and 24, between 0.5 and 3.5 without at depth 4.
 std::vector<std::string> missed_ranges(const std::vector<Run>& runs, const Training& training);
 
-// The table, one row a run; and the curves, one row a run and step. Throw Error if the file cannot be written.
-void write_table_csv(const std::string& path, const std::vector<Run>& runs);
-void write_curves_csv(const std::string& path, const std::vector<Run>& runs);
+// As CSV: the table, one row a run; and the curves, one row a run and step.
+std::string table_csv(const std::vector<Run>& runs);
+std::string curves_csv(const std::vector<Run>& runs);
 
 }  // namespace prenorm::ablation

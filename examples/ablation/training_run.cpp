@@ -14,10 +14,14 @@ namespace prenorm::ablation {
 
 std::string name_of(nn::Norm norm) {
   switch (norm) {
-    case nn::Norm::unbiased: return "unbiased";
-    case nn::Norm::standard: return "standard";
-    case nn::Norm::rms: return "rms";
-    case nn::Norm::none: return "none";
+    case nn::Norm::unbiased:
+      return "unbiased";
+    case nn::Norm::standard:
+      return "standard";
+    case nn::Norm::rms:
+      return "rms";
+    case nn::Norm::none:
+      return "none";
   }
   return "?";
 }
@@ -25,10 +29,10 @@ std::string name_of(nn::Norm norm) {
 std::string name_of(nn::Order order) { return order == nn::Order::pre ? "pre" : "post"; }
 
 std::string combination(const Variant& v) {
-  std::string text = v.residual ? "residual, " : "no residual, ";
-  if (v.norm == nn::Norm::none) return text + "no norm";
-  if (v.norm != nn::Norm::standard) text += name_of(v.norm) + " ";
-  return text + (v.order == nn::Order::post ? "post-norm" : "norm");
+  if (v.norm == nn::Norm::none) return v.residual ? "residual without norm" : "neither residual nor norm";
+  std::string norm = v.order == nn::Order::post ? "post-norm" : "norm";
+  if (v.norm != nn::Norm::standard) norm = name_of(v.norm) + " " + norm;
+  return v.residual ? "residual and " + norm : norm + " without residual";
 }
 
 Curves train(const Variant& v, const Training& t, const StepCallback& after_step) {
@@ -54,7 +58,7 @@ Curves train(const Variant& v, const Training& t, const StepCallback& after_step
     if (t.clip > 0 && std::isfinite(curves.grad_norm.back())) optim::clip_grad_norm_(parameters, t.clip);
     adam.set_lr_factor(optim::linear_warmup(step, t.warmup));
     adam.step();
-    after_step(step, curves.loss.back());
+    if (!after_step(step, curves.loss.back())) break;
   }
   return curves;
 }
@@ -74,11 +78,11 @@ Summary summarize(const Curves& curves) {
     const auto step = static_cast<std::int64_t>(i) + 1;
     if (!s.not_finite && !(std::isfinite(loss[i]) && std::isfinite(norm[i]))) s.not_finite = step;
     if (!s.half_step && loss[i] <= s.first_loss / 2) s.half_step = step;
-    if (norm[i] > s.grad_max) {
+    if (norm[i] > s.grad_max || std::isnan(s.grad_max)) {
       s.grad_max = norm[i];
       s.grad_max_step = step;
     }
-    s.grad_min = std::min(s.grad_min, norm[i]);
+    if (norm[i] < s.grad_min || std::isnan(s.grad_min)) s.grad_min = norm[i];
     if (i > 0 && loss[i] - loss[i - 1] > s.jump) {
       s.jump = loss[i] - loss[i - 1];
       s.jump_step = step;

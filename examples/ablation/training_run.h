@@ -1,4 +1,5 @@
-// One run of the ablation: a TinyLM with or without residuals and norms, trained on the rule next = (current + 1) mod 50.
+// One run of the ablation: a TinyLM with or without residuals and norms, trained on the rule next = (current + 1)
+// mod 50.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Training {
 
 std::string name_of(nn::Norm norm);    // "standard", "none", …
 std::string name_of(nn::Order order);  // "pre", "post"
-// "residual, no norm": the variant without depth and seed.
+// In words, without depth and seed: "residual without norm".
 std::string combination(const Variant& variant);
 
 // Loss and norm of the whole gradient, both before the update of each step. Either may be NaN or infinite: the run goes
@@ -45,8 +46,8 @@ struct Curves {
   std::vector<double> grad_norm;
 };
 
-// Called after each step with its number, from 1, and its loss.
-using StepCallback = std::function<void(std::int64_t step, double loss)>;
+// Called after each step with its number, from 1, and its loss. Returns whether to go on.
+using StepCallback = std::function<bool(std::int64_t step, double loss)>;
 
 Curves train(const Variant& variant, const Training& training, const StepCallback& after_step);
 
@@ -57,8 +58,8 @@ struct Summary {
   std::int64_t grad_max_step;
   double jump;  // the largest rise of the loss from one step to the next; 0 if it never rose
   std::int64_t jump_step;
-  std::optional<std::int64_t> half_step;     // the first with at most half the first loss
-  std::optional<std::int64_t> not_finite;    // the first with a loss or gradient of NaN or infinity
+  std::optional<std::int64_t> half_step;   // the first with at most half the first loss
+  std::optional<std::int64_t> not_finite;  // the first with a loss or gradient of NaN or infinity
 };
 
 Summary summarize(const Curves& curves);

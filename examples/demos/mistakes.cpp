@@ -21,7 +21,8 @@ double change_in_others(const F& f, const Tensor& x) {
 
 void mask_after_softmax(Report& report) {
   report.say(
-      "Weights must be shared out among the positions that may be looked at. Masking after the softmax takes weights away "
+      "Weights must be shared out among the positions that may be looked at. Masking after the softmax takes weights "
+      "away "
       "that are not given to anybody: rows no longer sum to 1.");
   manual_seed(0);
   const Tensor scores = randn({4, 4});
@@ -34,21 +35,22 @@ void mask_after_softmax(Report& report) {
 
 void norm_over_batch(Report& report) {
   report.say(
-      "LayerNorm belongs over the features. Over the batch axis it makes the samples depend on each other: change sample "
+      "LayerNorm belongs over the features. Over the batch axis it makes the samples depend on each other: change "
+      "sample "
       "0, and the others change.");
   manual_seed(0);
   const Tensor x = randn({4, 8});
   const auto over_features = [](const Tensor& t) { return nn::LayerNorm(8)(t); };
   const auto over_batch = [](const Tensor& t) { return transpose(nn::LayerNorm(4)(transpose(t, 0, 1)), 0, 1); };
-  report.expect("mistake, over the batch: do the others change?", "yes",
-                yes_no(change_in_others(over_batch, x) > 0.1));
+  report.expect("mistake, over the batch: do the others change?", "yes", yes_no(change_in_others(over_batch, x) > 0.1));
   report.expect("right, over the features: their largest change", "0",
                 exactly_zero(change_in_others(over_features, x)));
 }
 
 void batch_norm(Report& report) {
   report.say(
-      "BatchNorm in training does the same on purpose, so a sample's output depends on its batch. LayerNorm's does not, "
+      "BatchNorm in training does the same on purpose, so a sample's output depends on its batch. LayerNorm's does "
+      "not, "
       "and it works alike in training and evaluation, which BatchNorm needs running statistics for.");
   manual_seed(0);
   const Tensor x = randn({4, 8});
@@ -66,8 +68,8 @@ void two_linears(Report& report) {
   manual_seed(0);
   const nn::Linear first(8, 32), second(32, 8);
   const Tensor x = randn({4, 8});
-  const Tensor one = linear(x, matmul(second.weight(), first.weight()),
-                            matmul(second.weight(), first.bias()) + second.bias());
+  const Tensor one =
+      linear(x, matmul(second.weight(), first.weight()), matmul(second.weight(), first.bias()) + second.bias());
   report.expect("mistake, no activation: equal to one linear", "yes",
                 yes_no(largest_difference(second(first(x)), one) < 1e-6));
   report.expect("right, relu between: equal to that linear", "no",

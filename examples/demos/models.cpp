@@ -20,7 +20,8 @@ nn::Encoder make_encoder(std::int64_t d_model, std::int64_t h, std::int64_t d_ff
 
 void encoder(Report& report) {
   report.say(
-      "Encoder(EncoderLayer(512, MultiHeadedAttention(8, 512), PositionwiseFeedForward(512, 2048), 0.1), 6): six copies of "
+      "Encoder(EncoderLayer(512, MultiHeadedAttention(8, 512), PositionwiseFeedForward(512, 2048), 0.1), 6): six "
+      "copies of "
       "one layer, which start equal and learn apart.");
   manual_seed(0);
   const nn::Encoder model = make_encoder(512, 8, 2048, 6);
@@ -38,7 +39,8 @@ void encoder(Report& report) {
 
 void padding(Report& report) {
   report.say(
-      "Six positions, of which 5 and 6 are padding and masked as keys. Whatever stands there, the outputs of the 4 real "
+      "Six positions, of which 5 and 6 are padding and masked as keys. Whatever stands there, the outputs of the 4 "
+      "real "
       "tokens do not change by a single bit.");
   manual_seed(0);
   const nn::Encoder model = make_encoder(64, 8, 256, 2);
@@ -68,7 +70,8 @@ void last_token(Report& report) {
 }
 
 void shapes(Report& report) {
-  report.say("A residual connection keeps the shape, so that the sum exists; a language model gives a score for each word.");
+  report.say(
+      "A residual connection keeps the shape, so that the sum exists; a language model gives a score for each word.");
   manual_seed(0);
   const nn::SublayerConnection residual(512);
   const nn::PositionwiseFeedForward feed_forward(512, 2048);

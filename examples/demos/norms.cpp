@@ -19,7 +19,8 @@ Tensor first_rows(const Tensor& x) { return select(x, 0, 0); }
 
 void layer_norm_demo(Report& report) {
   report.say(
-      "A fresh LayerNorm (a_2 = 1, b_2 = 0) moves every row to mean 0 and stretches it to std 1, whatever it was before; "
+      "A fresh LayerNorm (a_2 = 1, b_2 = 0) moves every row to mean 0 and stretches it to std 1, whatever it was "
+      "before; "
       "rows do not see each other.");
   const Tensor x = uneven_rows();
   const Tensor y = nn::LayerNorm(8)(x);
@@ -30,7 +31,8 @@ void layer_norm_demo(Report& report) {
 
 void standard_form(Report& report) {
   report.say(
-      "The standard form divides by the std that counts n values, the unbiased form by the one that counts n - 1. Measured "
+      "The standard form divides by the std that counts n values, the unbiased form by the one that counts n - 1. "
+      "Measured "
       "with n - 1, a row of 8 after the standard form has std sqrt(8/7) = 1.069, not 1.");
   const Tensor x = uneven_rows();
   const Tensor y = nn::LayerNorm(8, {.form = nn::Norm::standard})(x);
@@ -40,7 +42,8 @@ void standard_form(Report& report) {
 }
 
 void both_forms(Report& report) {
-  report.say("The same row through both: an unlike scale is the whole difference. A constant row gives 0 in both, never NaN.");
+  report.say(
+      "The same row through both: an unlike scale is the whole difference. A constant row gives 0 in both, never NaN.");
   const Tensor row = Tensor::of({1, 0, 0, 0}), constant = full({4}, 7.1);
   const nn::LayerNorm unbiased(4), standard(4, {.form = nn::Norm::standard});
   report.expect("[1, 0, 0, 0], unbiased", "1.500 -0.500 -0.500 -0.500", fixed(unbiased(row), 3));
@@ -62,7 +65,8 @@ std::vector<double> reference(const std::vector<double>& x, std::size_t n, doubl
 }
 
 void float64_reference(Report& report) {
-  report.say("The standard form in float32 against its formula written out with plain loops in float64, 64 rows of 512.");
+  report.say(
+      "The standard form in float32 against its formula written out with plain loops in float64, 64 rows of 512.");
   manual_seed(0);
   const Tensor x = randn({64, 512}) * 5 + 3;
   const Tensor y = nn::LayerNorm(512, {.form = nn::Norm::standard})(x);

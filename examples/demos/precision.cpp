@@ -81,7 +81,8 @@ std::string outcomes(const Format& format, const Row& row) {
 
 void eps_in_16_bits(Report& report) {
   report.say(
-      "The largest element of a row after LayerNorm, all steps rounded to the format, for eps = 1e-12, 1e-8, 1e-6, 1e-5. "
+      "The largest element of a row after LayerNorm, all steps rounded to the format, for eps = 1e-12, 1e-8, 1e-6, "
+      "1e-5. "
       "A normalised row shows about 1.5, a constant row should show 0.");
   report.expect("float16: smallest number above 0", "5.96e-08", scientific(kFloat16.smallest()));
   report.expect("float16: eps of 2.9e-8 becomes", "0", exactly_zero(kFloat16.round(2.9e-8)));
@@ -97,10 +98,14 @@ void eps_in_16_bits(Report& report) {
     report.expect("bfloat16, " + std::string(rows()[i].name), in_bfloat16[i], outcomes(kBfloat16, rows()[i]));
   }
   report.say(
-      "In float16 an eps below about 3e-8, half the smallest number, is rounded to 0: then a constant row is 0/0 = NaN and a "
-      "tiny one infinite; 1e-5 holds. bfloat16 has the range of float32, and 1e-12 survives. The usual advice to take 1e-6 "
-      "or more is about rounding there, not underflow: with few digits the mean of a constant row may be rounded, as that "
-      "of 7.1, and the residue, divided by its own size, becomes 1. In bfloat16 no eps of the table hides it, so mean and "
+      "In float16 an eps below about 3e-8, half the smallest number, is rounded to 0: then a constant row is 0/0 = NaN "
+      "and a "
+      "tiny one infinite; 1e-5 holds. bfloat16 has the range of float32, and 1e-12 survives. The usual advice to take "
+      "1e-6 "
+      "or more is about rounding there, not underflow: with few digits the mean of a constant row may be rounded, as "
+      "that "
+      "of 7.1, and the residue, divided by its own size, becomes 1. In bfloat16 no eps of the table hides it, so mean "
+      "and "
       "variance are better computed in float32.");
 }
 

@@ -37,13 +37,13 @@ std::vector<Demo> mistake_demos();    // mistakes.cpp
 std::vector<Demo> precision_demos();  // precision.cpp
 
 // --- numbers as they are printed
-std::string fixed(double value, int decimals);                           // "0.59"
-std::string fixed(const std::vector<double>& values, int decimals);      // "0.59 4.22 2.29"
-std::string fixed(const Tensor& values, int decimals);                   // the same of its elements
-std::string scientific(double value);                                    // "4.59e-02"
-std::string grouped(std::int64_t value);                                 // "18,915,328"
-std::string shape_text(const Tensor& x);                                 // "[1, 6, 512]"
-std::string yes_no(bool value);                                          // "yes"
+std::string fixed(double value, int decimals);                       // "0.59"
+std::string fixed(const std::vector<double>& values, int decimals);  // "0.59 4.22 2.29"
+std::string fixed(const Tensor& values, int decimals);               // the same of its elements
+std::string scientific(double value);                                // "4.59e-02"
+std::string grouped(std::int64_t value);                             // "18,915,328"
+std::string shape_text(const Tensor& x);                             // "[1, 6, 512]"
+std::string yes_no(bool value);                                      // "yes"
 // "0" where it is exactly that, else scientific.
 std::string exactly_zero(double value);
 

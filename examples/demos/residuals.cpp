@@ -45,8 +45,10 @@ void residual_stack(Report& report) {
 // x_(l+1) = x_l + F_l(x_l), so dL/dx_l = dL/dx_(l+1) + J_l^T dL/dx_(l+1), J_l the Jacobian of the branch F_l.
 void residual_gradient(Report& report) {
   report.say(
-      "Through a residual stack the gradient arrives in two parts: dL/dx_L as it is, along the skips, and what the branches "
-      "add. Here L is the sum of the outputs, dL/dx_L = 1, so that dL/dx_0 = dL/dx_L * (1 + branch part) reads 1 + branch "
+      "Through a residual stack the gradient arrives in two parts: dL/dx_L as it is, along the skips, and what the "
+      "branches "
+      "add. Here L is the sum of the outputs, dL/dx_L = 1, so that dL/dx_0 = dL/dx_L * (1 + branch part) reads 1 + "
+      "branch "
       "part. The branch part is computed on its own, branch by branch.");
   constexpr std::size_t kDepth = 4;
   manual_seed(0);
@@ -74,9 +76,9 @@ void residual_gradient(Report& report) {
   const std::vector<double> total = whole.to_vector(), branch = branches.to_vector();
   const char* const sums[] = {"1 + 0.4811 = 1.4811", "1 - 0.0893 = 0.9107", "1 - 0.0015 = 0.9985"};
   for (std::size_t i = 0; i < std::size(sums); ++i) {
-    report.expect("dL/dx_0[0, " + std::to_string(i) + "] = skip + branches", sums[i],
-                  "1" + std::string(branch[i] < 0 ? " - " : " + ") + fixed(std::abs(branch[i]), 4) + " = " +
-                      fixed(total[i], 4));
+    report.expect(
+        "dL/dx_0[0, " + std::to_string(i) + "] = skip + branches", sums[i],
+        "1" + std::string(branch[i] < 0 ? " - " : " + ") + fixed(std::abs(branch[i]), 4) + " = " + fixed(total[i], 4));
   }
   report.expect("the sums hold to 1e-12 in all 16 elements", "yes",
                 yes_no(largest_difference(whole, skip + branches) < 1e-12));

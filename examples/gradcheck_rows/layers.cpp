@@ -13,15 +13,15 @@
 namespace prenorm::gradcheck_rows {
 namespace {
 
-// A layer that is made anew for each row, called with x [..., size].
+// A layer that is made anew for each row, called with x [..., size] away from the kink of relu.
 template <class L, class... Args>
 MakeCases layer(std::int64_t size, Args... args) {
   return [=](Cases& c) {
     const L layer(args...);
-    c.check_layer(layer, {c.normal({size})});
-    c.check_layer(layer, {c.normal({3, size})});
-    c.check_layer(layer, {c.normal({2, 3, size}, Layout::transposed)});
-    c.check_layer(layer, {c.normal({2, 2, size}, Layout::gaps)});
+    c.check_layer(layer, {c.nonzero({size})});
+    c.check_layer(layer, {c.nonzero({3, size})});
+    c.check_layer(layer, {c.nonzero({2, 3, size}, Layout::transposed)});
+    c.check_layer(layer, {c.nonzero({2, 2, size}, Layout::gaps)});
   };
 }
 
@@ -30,8 +30,8 @@ MakeCases in_evaluation(std::int64_t size, Args... args) {
   return [=](Cases& c) {
     const L layer(args...);
     layer.eval();
-    c.check_layer(layer, {c.normal({3, size})});
-    c.check_layer(layer, {c.normal({2, 3, size}, Layout::transposed)});
+    c.check_layer(layer, {c.nonzero({3, size})});
+    c.check_layer(layer, {c.nonzero({2, 3, size}, Layout::transposed)});
   };
 }
 

@@ -58,7 +58,7 @@ std::string describe(const CrossEntropyOptions& options) {
                      : options.reduction == Reduction::sum ? "sum"
                                                            : "none";
   if (options.ignore_index.has_value()) text += ", ignore_index";
-  if (options.label_smoothing > 0) text += ", label smoothing";
+  if (options.label_smoothing > 0) text += ", smoothing";
   return text;
 }
 
@@ -96,20 +96,19 @@ Rows probability_rows() {
       {"log_softmax", "last dim", ops("log_softmax.cpp"), along(-1, log_softmax_of)},
       {"log_softmax", "first dim", ops("log_softmax.cpp"), along(0, log_softmax_of)},
   };
-  for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
-    for (const std::optional<std::int64_t>& ignore :
-         {std::optional<std::int64_t>(), std::optional<std::int64_t>(-100)}) {
-      for (double smoothing : {0.0, 0.2}) {
-        const CrossEntropyOptions options{reduction, ignore, smoothing};
-        rows.push_back(
-            {"cross_entropy", describe(options), ops("cross_entropy.cpp"), class_loss(cross_entropy, options)});
-        if (smoothing > 0) continue;
-        rows.push_back({"nll_loss", describe(options), ops("nll_loss.cpp"), class_loss(nll_loss, options)});
+  const auto add_class_loss = [&rows](const std::string& name, ClassLoss f, double smoothing) {
+    for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+      for (const std::optional<std::int64_t>& ignored : {std::optional<std::int64_t>(), {-100}}) {
+        const CrossEntropyOptions options{reduction, ignored, smoothing};
+        rows.push_back({name, describe(options), ops(name + ".cpp"), class_loss(f, options)});
       }
     }
-  }
+  };
+  add_class_loss("cross_entropy", cross_entropy, 0);
+  add_class_loss("cross_entropy", cross_entropy, 0.2);
   rows.push_back({"cross_entropy", "ignore_index is a class", ops("cross_entropy.cpp"),
                   class_loss(cross_entropy, {.ignore_index = 1, .label_smoothing = 0.1})});
+  add_class_loss("nll_loss", nll_loss, 0);
   const std::vector<std::pair<Reduction, std::string>> kinds{{Reduction::mean, "mean"},
                                                              {Reduction::batchmean, "batchmean"},
                                                              {Reduction::sum, "sum"},

@@ -79,10 +79,11 @@ Rows reduction_rows() {
   add({{"sum", "large", ops("sum.cpp"), large(sum_of)}});
   add(reductions("mean", "", ops("mean.cpp"), mean_of));
   for (int correction : {1, 0}) {
-    const std::string text = correction == 1 ? "correction 1" : "correction 0";
-    add(reductions("var", text, ops("var.cpp"),
+    add(reductions("var", "correction " + std::to_string(correction), ops("var.cpp"),
                    [=](const Tensor& x, const Dims& dims, bool keep) { return var(x, dims, correction, keep); }));
-    add(reductions("std", text, ops("std.cpp"),
+  }
+  for (int correction : {1, 0}) {
+    add(reductions("std", "correction " + std::to_string(correction), ops("std.cpp"),
                    [=](const Tensor& x, const Dims& dims, bool keep) { return std(x, dims, correction, keep); }));
   }
   add(reductions("norm", "", ops("norm.cpp"), norm_of));

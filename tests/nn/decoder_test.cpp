@@ -121,12 +121,11 @@ TEST_CASE("nodes carry the paths of the modules that made them") {
   const Decoder decoder(make_layer(8, 2, 16, {.dropout = 0}), 1);
   Scopes scopes;
   decoder(randn({1, 2, 8}), randn({1, 3, 8}), no_mask, no_mask);
-  CHECK(scopes.of("linear") ==
-        std::vector<std::string>{"layers.0.self_attn.linears.0", "layers.0.self_attn.linears.1",
-                                 "layers.0.self_attn.linears.2", "layers.0.self_attn.linears.3",
-                                 "layers.0.src_attn.linears.0", "layers.0.src_attn.linears.1",
-                                 "layers.0.src_attn.linears.2", "layers.0.src_attn.linears.3",
-                                 "layers.0.feed_forward.w_1", "layers.0.feed_forward.w_2"});
+  CHECK(scopes.of("linear") == std::vector<std::string>{"layers.0.self_attn.linears.0", "layers.0.self_attn.linears.1",
+                                                        "layers.0.self_attn.linears.2", "layers.0.self_attn.linears.3",
+                                                        "layers.0.src_attn.linears.0", "layers.0.src_attn.linears.1",
+                                                        "layers.0.src_attn.linears.2", "layers.0.src_attn.linears.3",
+                                                        "layers.0.feed_forward.w_1", "layers.0.feed_forward.w_2"});
   CHECK(scopes.of("layer_norm_std") == std::vector<std::string>{"layers.0.sublayer.0.norm", "layers.0.sublayer.1.norm",
                                                                 "layers.0.sublayer.2.norm", "norm"});
 }

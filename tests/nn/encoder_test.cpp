@@ -48,12 +48,12 @@ TEST_CASE("an encoder layer: self-attention, then feed-forward, each around the 
 TEST_CASE("an encoder layer's parameters, in order") {
   const EncoderLayer layer = make_layer(8, 2, 16, {});
   CHECK(paths(layer.parameters()) ==
-        std::vector<std::string>{
-            "self_attn.linears.0.weight", "self_attn.linears.0.bias", "self_attn.linears.1.weight",
-            "self_attn.linears.1.bias", "self_attn.linears.2.weight", "self_attn.linears.2.bias",
-            "self_attn.linears.3.weight", "self_attn.linears.3.bias", "feed_forward.w_1.weight", "feed_forward.w_1.bias",
-            "feed_forward.w_2.weight", "feed_forward.w_2.bias", "sublayer.0.norm.a_2", "sublayer.0.norm.b_2",
-            "sublayer.1.norm.a_2", "sublayer.1.norm.b_2"});
+        std::vector<std::string>{"self_attn.linears.0.weight", "self_attn.linears.0.bias", "self_attn.linears.1.weight",
+                                 "self_attn.linears.1.bias", "self_attn.linears.2.weight", "self_attn.linears.2.bias",
+                                 "self_attn.linears.3.weight", "self_attn.linears.3.bias", "feed_forward.w_1.weight",
+                                 "feed_forward.w_1.bias", "feed_forward.w_2.weight", "feed_forward.w_2.bias",
+                                 "sublayer.0.norm.a_2", "sublayer.0.norm.b_2", "sublayer.1.norm.a_2",
+                                 "sublayer.1.norm.b_2"});
   CHECK(path_set(layer.parameters()) == golden_paths("encoder_layer.padding"));
 }
 
@@ -113,7 +113,8 @@ TEST_CASE("the post order has no final norm, and reaches every sublayer") {
   const Encoder encoder(make_layer(8, 2, 16, {.order = Order::post}), 2);
   CHECK_FALSE(path_set(encoder.parameters()).contains("norm.a_2"));
   CHECK(encoder.parameters().size() == 2 * 16);
-  for (const char* path : {"layers.0.sublayer.0", "layers.0.sublayer.1", "layers.1.sublayer.0", "layers.1.sublayer.1"}) {
+  for (const char* path :
+       {"layers.0.sublayer.0", "layers.0.sublayer.1", "layers.1.sublayer.0", "layers.1.sublayer.1"}) {
     CHECK(encoder.at(path).as<nn::SublayerConnection>().options().order == Order::post);
   }
   // Each row leaves the stack normalised, since the last norm has not learned yet.
@@ -193,13 +194,12 @@ TEST_CASE("nodes carry the paths of the modules that made them") {
   const Encoder encoder(make_layer(8, 2, 16, {.dropout = 0.1}), 2);
   Scopes scopes;
   encoder(randn({1, 3, 8}));
-  CHECK(scopes.of("linear") ==
-        std::vector<std::string>{"layers.0.self_attn.linears.0", "layers.0.self_attn.linears.1",
-                                 "layers.0.self_attn.linears.2", "layers.0.self_attn.linears.3",
-                                 "layers.0.feed_forward.w_1", "layers.0.feed_forward.w_2",
-                                 "layers.1.self_attn.linears.0", "layers.1.self_attn.linears.1",
-                                 "layers.1.self_attn.linears.2", "layers.1.self_attn.linears.3",
-                                 "layers.1.feed_forward.w_1", "layers.1.feed_forward.w_2"});
+  CHECK(scopes.of("linear") == std::vector<std::string>{"layers.0.self_attn.linears.0", "layers.0.self_attn.linears.1",
+                                                        "layers.0.self_attn.linears.2", "layers.0.self_attn.linears.3",
+                                                        "layers.0.feed_forward.w_1", "layers.0.feed_forward.w_2",
+                                                        "layers.1.self_attn.linears.0", "layers.1.self_attn.linears.1",
+                                                        "layers.1.self_attn.linears.2", "layers.1.self_attn.linears.3",
+                                                        "layers.1.feed_forward.w_1", "layers.1.feed_forward.w_2"});
   CHECK(scopes.of("layer_norm_std") == std::vector<std::string>{"layers.0.sublayer.0.norm", "layers.0.sublayer.1.norm",
                                                                 "layers.1.sublayer.0.norm", "layers.1.sublayer.1.norm",
                                                                 "norm"});

@@ -44,10 +44,8 @@ TEST_CASE("attention: dropout falls on the weights that meet the values, not on 
   CHECK_FALSE(same_bits(dropped.y, plain.y));
   CHECK(same_bits(nn::attention(q, k, v, {}, 1).y, zeros({3, 4})));
   // On average over many draws nothing changes: what stays is scaled up.
-  const Tensor many = mean(nn::attention(expand(q, {20000, 3, 4}), expand(k, {20000, 5, 4}), expand(v, {20000, 5, 4}), {},
-                                         0.1)
-                               .y,
-                           {0});
+  const Tensor many =
+      mean(nn::attention(expand(q, {20000, 3, 4}), expand(k, {20000, 5, 4}), expand(v, {20000, 5, 4}), {}, 0.1).y, {0});
   expect_close(many, plain.y, 0.02);
 }
 
@@ -95,7 +93,8 @@ TEST_CASE("each head attends with its own features; the heads are put back side 
     copy_(parameter, randn64(parameter.shape(), seed++));
   }
   const nn::ModuleList linears = mha.at("linears").as<nn::ModuleList>();
-  const Tensor query = randn64({2, 3, d_model}, 1), key = randn64({2, 4, d_model}, 2), value = randn64({2, 4, d_model}, 3);
+  const Tensor query = randn64({2, 3, d_model}, 1), key = randn64({2, 4, d_model}, 2),
+               value = randn64({2, 4, d_model}, 3);
   const Tensor mask = mask_of({1, 1, 1, 0, 1, 0, 1, 1}, {2, 1, 4});
   const Tensor q = linears.get<nn::Linear>(0)(query), k = linears.get<nn::Linear>(1)(key),
                v = linears.get<nn::Linear>(2)(value);
@@ -242,8 +241,7 @@ TEST_CASE("the linears run under their paths") {
   nn::ModuleList list{MultiHeadedAttention(2, 4, 0)};
   Scopes scopes;
   self(list.get<MultiHeadedAttention>(0), randn({1, 2, 4}));
-  CHECK(scopes.of("linear") ==
-        std::vector<std::string>{"0.linears.0", "0.linears.1", "0.linears.2", "0.linears.3"});
+  CHECK(scopes.of("linear") == std::vector<std::string>{"0.linears.0", "0.linears.1", "0.linears.2", "0.linears.3"});
 }
 
 TEST_CASE("gradients are what differences say") {

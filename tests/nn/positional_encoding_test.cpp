@@ -32,7 +32,8 @@ TEST_CASE("sine in even features, cosine in odd ones, also where their number is
 }
 
 TEST_CASE("float32 tables are the float64 ones, rounded once, far positions too") {
-  const Tensor exact = PositionalEncoding::table(5000, 7, float64), rounded = PositionalEncoding::table(5000, 7, float32);
+  const Tensor exact = PositionalEncoding::table(5000, 7, float64),
+               rounded = PositionalEncoding::table(5000, 7, float32);
   CHECK(same_bits(rounded, to(exact, float32)));
   CHECK(std::abs(exact.to_vector()[4999 * 7] - std::sin(4999.0)) < 1e-12);
 }

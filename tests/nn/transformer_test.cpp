@@ -91,7 +91,8 @@ TEST_CASE("make_model: matrices are drawn after Xavier, the rest is left as it w
   }
   // Copies differ once drawn.
   const auto weight = [&](const char* path) { return model.at(path).as<nn::Linear>().weight(); };
-  CHECK_FALSE(same_bits(weight("encoder.layers.0.self_attn.linears.0"), weight("encoder.layers.0.self_attn.linears.1")));
+  CHECK_FALSE(
+      same_bits(weight("encoder.layers.0.self_attn.linears.0"), weight("encoder.layers.0.self_attn.linears.1")));
   // The same seed gives the same model.
   manual_seed(0);
   const EncoderDecoder again = nn::make_model(50, 60, {.N = 1, .d_model = 64, .d_ff = 128, .h = 4, .max_len = 12});
@@ -133,7 +134,8 @@ TEST_CASE("make_model: the order is handed down, and the post order has no final
   CHECK(post.parameters().size() == pre.parameters().size() - 4);
   CHECK_FALSE(names.contains("encoder.norm.a_2"));
   CHECK_FALSE(names.contains("decoder.norm.a_2"));
-  for (const char* path : {"encoder.layers.1.sublayer.1", "decoder.layers.0.sublayer.0", "decoder.layers.1.sublayer.2"}) {
+  for (const char* path :
+       {"encoder.layers.1.sublayer.1", "decoder.layers.0.sublayer.0", "decoder.layers.1.sublayer.2"}) {
     CHECK(post.at(path).as<nn::SublayerConnection>().options().order == Order::post);
     CHECK(pre.at(path).as<nn::SublayerConnection>().options().order == Order::pre);
   }
@@ -186,12 +188,13 @@ TEST_CASE("nodes carry the paths of the modules that made them") {
   const EncoderDecoder model = nn::make_model(11, 11, tiny());
   Scopes scopes;
   model.generator()(model(ids({1, 2, 3}, {1, 3}), ids({1, 2}, {1, 2}), no_mask, no_mask));
-  for (const char* path : {"encoder.layers.0.self_attn.linears.0", "encoder.layers.1.feed_forward.w_2",
-                           "decoder.layers.0.src_attn.linears.3", "decoder.layers.1.feed_forward.w_1", "generator.proj"}) {
+  for (const char* path :
+       {"encoder.layers.0.self_attn.linears.0", "encoder.layers.1.feed_forward.w_2",
+        "decoder.layers.0.src_attn.linears.3", "decoder.layers.1.feed_forward.w_1", "generator.proj"}) {
     CHECK_MESSAGE(scopes.has("linear", path), path);
   }
-  for (const char* path : {"encoder.layers.0.sublayer.0.norm", "decoder.layers.1.sublayer.2.norm", "encoder.norm",
-                           "decoder.norm"}) {
+  for (const char* path :
+       {"encoder.layers.0.sublayer.0.norm", "decoder.layers.1.sublayer.2.norm", "encoder.norm", "decoder.norm"}) {
     CHECK_MESSAGE(scopes.has("layer_norm_std", path), path);
   }
   CHECK(scopes.has("residual_add", "encoder.layers.0.sublayer.0"));

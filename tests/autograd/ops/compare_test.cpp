@@ -22,14 +22,14 @@ TEST_CASE("comparisons: all pairs of awkward numbers, in all dtypes") {
     if (is_float(dtype)) values.insert(values.end(), {-0.0, 0.5, NAN, INFINITY, -INFINITY});
     const std::int64_t n = static_cast<std::int64_t>(values.size());
     const Tensor x = Tensor::of(values, {n}, {.dtype = dtype});
-    for (const auto& [op, f, expected] : kComparisons) {
-      CAPTURE(op);
-      const Tensor y = f(unsqueeze(x, 1), x);  // every one with every one
+    for (const Comparison& comparison : kComparisons) {
+      CAPTURE(comparison.op);
+      const Tensor y = comparison.f(unsqueeze(x, 1), x);  // every one with every one
       CHECK(y.dtype() == boolean);
       CHECK(y.shape() == Shape{n, n});
       std::vector<double> table;
       for (double a : values) {
-        for (double b : values) table.push_back(expected(a, b) ? 1 : 0);
+        for (double b : values) table.push_back(comparison.expected(a, b) ? 1 : 0);
       }
       CHECK(y.to_vector() == table);
     }

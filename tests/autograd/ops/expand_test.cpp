@@ -7,16 +7,18 @@ TEST_CASE("expand and sum_to: gradients; each undoes the other's shape") {
   struct Case {
     Shape from, to;
   };
-  for (const auto& [from, wide] : std::vector<Case>{{{}, {3}},
-                                                    {{}, {2, 0}},
-                                                    {{1}, {1}},
-                                                    {{1}, {4}},
-                                                    {{3}, {2, 3}},
-                                                    {{2, 1}, {2, 3}},
-                                                    {{3, 1, 1}, {2, 3, 1, 2}},
-                                                    {{1, 2, 1}, {3, 2, 2}},
-                                                    {{0, 1}, {0, 3}},
-                                                    {{1, 3}, {0, 3}}}) {
+  for (const Case& one : std::vector<Case>{{{}, {3}},
+                                           {{}, {2, 0}},
+                                           {{1}, {1}},
+                                           {{1}, {4}},
+                                           {{3}, {2, 3}},
+                                           {{2, 1}, {2, 3}},
+                                           {{3, 1, 1}, {2, 3, 1, 2}},
+                                           {{1, 2, 1}, {3, 2, 2}},
+                                           {{0, 1}, {0, 3}},
+                                           {{1, 3}, {0, 3}}}) {
+    const Shape& from = one.from;
+    const Shape& wide = one.to;
     CAPTURE(from);
     CAPTURE(wide);
     const Tensor small = randn64(from, 1), large = randn64(wide, 2);

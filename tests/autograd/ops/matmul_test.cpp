@@ -42,7 +42,9 @@ TEST_CASE("matmul: values and gradients; batches broadcast both ways, empty ones
       {{3, 4}, {2, 4, 2}}, {{2, 1, 2, 3}, {3, 3, 2}}, {{1, 2, 3}, {2, 2, 3, 1}}, {{2, 1, 1, 2}, {1, 3, 2, 1}},
       {{0, 3}, {3, 2}},    {{2, 0}, {0, 3}},          {{2, 3}, {3, 0}},          {{0, 2, 3}, {3, 2}},
       {{2, 2, 0}, {0, 2}}, {{2, 2, 0}, {2, 0, 2}},    {{1, 2, 3}, {0, 3, 2}}};
-  for (const auto& [shape_a, shape_b] : cases) {
+  for (const Case& one : cases) {
+    const Shape& shape_a = one.a;
+    const Shape& shape_b = one.b;
     CAPTURE(shape_a);
     CAPTURE(shape_b);
     const Tensor a = randn64(shape_a, 1), b = randn64(shape_b, 2);

@@ -8,14 +8,16 @@ TEST_CASE("permute: y[i_dims] = x[i], with gradients") {
     Shape shape;
     Dims dims;
   };
-  for (const auto& [shape, dims] : std::vector<Case>{{{}, {}},
-                                                     {{3}, {0}},
-                                                     {{2, 3}, {0, 1}},
-                                                     {{2, 3}, {1, 0}},
-                                                     {{2, 3, 4}, {2, 0, 1}},
-                                                     {{2, 3, 4}, {-1, 0, -2}},
-                                                     {{2, 1, 3, 2}, {3, 1, 0, 2}},
-                                                     {{2, 0, 3}, {2, 1, 0}}}) {
+  for (const Case& one : std::vector<Case>{{{}, {}},
+                                           {{3}, {0}},
+                                           {{2, 3}, {0, 1}},
+                                           {{2, 3}, {1, 0}},
+                                           {{2, 3, 4}, {2, 0, 1}},
+                                           {{2, 3, 4}, {-1, 0, -2}},
+                                           {{2, 1, 3, 2}, {3, 1, 0, 2}},
+                                           {{2, 0, 3}, {2, 1, 0}}}) {
+    const Shape& shape = one.shape;
+    const Dims& dims = one.dims;
     CAPTURE(dims);
     const Tensor x = randn64(shape);
     const auto f = [d = dims](const Tensors& in) { return permute(in[0], d); };

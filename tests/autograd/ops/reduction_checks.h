@@ -65,7 +65,9 @@ inline void expect_reduction(std::string_view op, const ReductionOp& f, const Re
                                 {{2, 0}, {1}},
                                 {{0}, {}},
                                 {{3, 1}, {1}}};
-  for (const auto& [shape, dims] : cases) {
+  for (const Case& one : cases) {
+    const Shape& shape = one.shape;
+    const Dims& dims = one.dims;
     CAPTURE(shape);
     CAPTURE(dims);
     const Tensor x = randn64(shape, 1);

@@ -7,16 +7,18 @@ TEST_CASE("reshape: values in row-major order and gradients, from any layout") {
   struct Case {
     Shape from, to;
   };
-  for (const auto& [from, wanted] : std::vector<Case>{{{}, {1}},
-                                                      {{1, 1}, {}},
-                                                      {{6}, {2, 3}},
-                                                      {{2, 3}, {3, 2}},
-                                                      {{2, 3, 4}, {6, 4}},
-                                                      {{2, 3, 4}, {2, 12}},
-                                                      {{2, 3, 4}, {4, 3, 2}},
-                                                      {{2, 1, 3}, {1, 2, 3, 1}},
-                                                      {{0, 3}, {3, 0, 2}},
-                                                      {{4, 1, 6}, {2, 2, 2, 3}}}) {
+  for (const Case& one : std::vector<Case>{{{}, {1}},
+                                           {{1, 1}, {}},
+                                           {{6}, {2, 3}},
+                                           {{2, 3}, {3, 2}},
+                                           {{2, 3, 4}, {6, 4}},
+                                           {{2, 3, 4}, {2, 12}},
+                                           {{2, 3, 4}, {4, 3, 2}},
+                                           {{2, 1, 3}, {1, 2, 3, 1}},
+                                           {{0, 3}, {3, 0, 2}},
+                                           {{4, 1, 6}, {2, 2, 2, 3}}}) {
+    const Shape& from = one.from;
+    const Shape& wanted = one.to;
     CAPTURE(from);
     CAPTURE(wanted);
     const Tensor x = randn64(from);
