@@ -70,7 +70,7 @@ class GradientSink {
   // rubbish and must be written whole. Only while grad mode is off: writes are not recorded.
   struct Accumulator {
     Tensor tensor;
-    bool fresh;
+    bool fresh = false;
   };
   virtual Accumulator accumulator(std::int64_t input) = 0;
 };

@@ -1,7 +1,7 @@
 #include "nn/gradcheck.h"
 
+#include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
 #include <utility>
 

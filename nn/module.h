@@ -66,7 +66,7 @@ class Module {
   void to(DType dtype) const;
   bool is(const Module& other) const { return state_ == other.state_; }
 
-  // The handle as the layer that it is on; an error names both types if it is another one.
+  // The handle as the layer that it is on; an error tells its type if it is another one.
   template <class L>
   L as() const {
     return L::from(*this);

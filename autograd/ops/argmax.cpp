@@ -1,6 +1,8 @@
 // argmax: the position of the largest element along a dimension, the first of equal ones. NaN counts as larger than
 // all. Positions jump, so there is no derivative.
 
+#include <cmath>
+
 #include "autograd/ops/reduce.h"
 
 namespace prenorm {
@@ -12,8 +14,8 @@ Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
     using T = decltype(t);
     return reduce_as<T>(x, reduced, keepdim, [](const T* row, std::int64_t n) {
       std::int64_t best = 0;
-      for (std::int64_t i = 1; i < n && row[best] == row[best]; ++i) {  // a NaN differs from itself: nothing beats it
-        if (row[i] > row[best] || row[i] != row[i]) best = i;
+      for (std::int64_t i = 1; i < n && !std::isnan(row[best]); ++i) {
+        if (row[i] > row[best] || std::isnan(row[i])) best = i;
       }
       return best;
     });

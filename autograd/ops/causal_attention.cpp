@@ -184,8 +184,8 @@ void backward_head(const Head<Real>& head, Rows<const Real> dy, Rows<Real> dq, R
   sum_over_queries<Real>(head, head.ds, head.q, dk, add);
 }
 
-// Weights are kept for backward up to this length, and formed anew beyond: they grow with its square, and to read them
-// from memory then takes as long.
+// Weights are kept for backward up to this length, and formed anew beyond: that takes a fifth longer or so, but the
+// memory they need grows with its square.
 constexpr std::int64_t kKeepUpTo = 128;
 
 // Input qkv [B, T, 3 * H * D]; outputs y [B, T, H * D] and, for backward, p [B, H, T, padded T] key by key, or nothing

@@ -2,6 +2,7 @@
 // dimensions the first and last few are shown.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace {
 std::string text(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.6g", value);
-  return value != value ? "nan" : buffer;
+  return std::isnan(value) ? "nan" : buffer;  // never "-nan"
 }
 std::string text(float value) { return text(static_cast<double>(value)); }
 std::string text(std::int64_t value) { return std::to_string(value); }

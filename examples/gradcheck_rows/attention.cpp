@@ -101,6 +101,7 @@ MakeCases packed(std::int64_t heads) {
     c.check(f, {{"qkv", c.normal({1, 1, 3 * heads * 2})}});
     c.check(f, {{"qkv", c.normal({2, 3, 3 * heads * 2}, Layout::transposed)}});
     c.check(f, {{"qkv", c.normal({1, 19, 3 * heads * 5}, Layout::gaps)}});
+    c.check(f, {{"qkv", c.normal({1, 130, 3 * heads * 2})}});  // longer than what the weights are kept for
   };
 }
 

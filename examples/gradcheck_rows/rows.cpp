@@ -47,23 +47,23 @@ std::string describe(const NamedTensors& inputs, std::size_t skip) {
 
 }  // namespace
 
-template <class Draw>
-Tensor Cases::draw(const Shape& shape, Layout layout, Draw draw) {
+template <class F>
+Tensor Cases::filled(const Shape& shape, Layout layout, F next_value) {
   std::vector<double> values(static_cast<std::size_t>(numel(shape)));
-  std::generate(values.begin(), values.end(), draw);
+  std::generate(values.begin(), values.end(), next_value);
   return leaf(values, shape, layout);
 }
 
 Tensor Cases::normal(const Shape& shape, Layout layout) {
-  return draw(shape, layout, [this] { return generator_.standard_normal(); });
+  return filled(shape, layout, [this] { return generator_.standard_normal(); });
 }
 
 Tensor Cases::uniform(const Shape& shape, double low, double high, Layout layout) {
-  return draw(shape, layout, [&] { return low + (high - low) * generator_.uniform(); });
+  return filled(shape, layout, [&] { return low + (high - low) * generator_.uniform(); });
 }
 
 Tensor Cases::nonzero(const Shape& shape, Layout layout) {
-  return draw(shape, layout, [this, first = true]() mutable {
+  return filled(shape, layout, [this, first = true]() mutable {
     const double magnitude = 0.3 + 1.7 * generator_.uniform();
     const bool negative = generator_.uniform() < 0.5 && !first;
     first = false;
@@ -90,7 +90,10 @@ Tensor Cases::ids(const Shape& shape, std::int64_t n) {
 Tensor Cases::mask(const Shape& shape) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(numel(shape)));
   for (std::int64_t& value : values) value = generator_.uniform() < 0.6 ? 1 : 0;
-  if (values.size() > 1) values.front() = 0, values.back() = 1;
+  if (values.size() > 1) {
+    values.front() = 0;
+    values.back() = 1;
+  }
   return Tensor::of(values, shape, {.dtype = boolean});
 }
 
@@ -138,12 +141,12 @@ MakeCases binary(TwoInputs f, Draw draw_a, Draw draw_b) {
   };
 }
 
-MakeCases over(std::vector<Shape> shapes, OneInput f, const GradcheckOptions& options) {
-  return [shapes = std::move(shapes), f = std::move(f), options](Cases& c) {
+MakeCases over(std::vector<Shape> shapes, OneInput f) {
+  return [shapes = std::move(shapes), f = std::move(f)](Cases& c) {
     const GradcheckFunction function([f](const Tensors& in) { return f(in[0]); });
-    for (const Shape& shape : shapes) c.check(function, {{"x", c.normal(shape)}}, options);
+    for (const Shape& shape : shapes) c.check(function, {{"x", c.normal(shape)}});
     for (Layout layout : {Layout::transposed, Layout::gaps}) {
-      c.check(function, {{"x", c.normal(shapes.back(), layout)}}, options);
+      c.check(function, {{"x", c.normal(shapes.back(), layout)}});
     }
   };
 }

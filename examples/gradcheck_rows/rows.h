@@ -8,6 +8,8 @@
 //    }},
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -66,8 +68,8 @@ class Cases {
   const std::vector<Case>& all() const { return cases_; }
 
  private:
-  template <class Draw>
-  Tensor draw(const Shape& shape, Layout layout, Draw draw);
+  template <class F>
+  Tensor filled(const Shape& shape, Layout layout, F next_value);
   void add_layer(nn::LayerFunction function, std::size_t parameters, const GradcheckOptions& options);
 
   std::uint64_t seed_;
@@ -103,7 +105,7 @@ using TwoInputs = std::function<Tensor(const Tensor& a, const Tensor& b)>;
 MakeCases binary(TwoInputs f, Draw draw_a = &Cases::normal, Draw draw_b = &Cases::normal);
 
 // x [...] alone, in the given shapes, the last of which is also tried in other memory layouts.
-MakeCases over(std::vector<Shape> shapes, OneInput f, const GradcheckOptions& options = {});
+MakeCases over(std::vector<Shape> shapes, OneInput f);
 
 // Seeds the default generator first: a function that draws a dropout mask gives the same result each time.
 template <class F>

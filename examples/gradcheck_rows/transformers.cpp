@@ -117,7 +117,7 @@ nn::TinyLM tiny_lm(nn::TinyLMOptions options) {
   return nn::TinyLM(6, options);
 }
 
-// Logits, and the loss of training. Of `layer`, a child, at `path`.
+// Logits, and the loss of training.
 MakeCases tiny_lms(const nn::TinyLMOptions& options) {
   return [=](Cases& c) {
     const nn::TinyLM model = tiny_lm(options);

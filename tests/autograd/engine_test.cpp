@@ -130,9 +130,8 @@ TEST_CASE_FIXTURE(NoLeak, "a write to a saved output is found at backward") {
     const NoGrad no_grad;
     add_(y, ones({2}, float64));
   }
-  expect_error([&] { sum(y).backward(); },
-               {"exp: output 0 of shape [2]", "at version " + std::to_string(version),
-                "written to since, to version " + std::to_string(version + 1), "clone()"});
+  expect_error([&] { sum(y).backward(); }, {"exp: output 0 of shape [2]", "at version " + std::to_string(version),
+                                            "written to since, to version " + std::to_string(version + 1), "clone()"});
   CHECK_FALSE(x.grad().defined());
 }
 
@@ -141,7 +140,9 @@ TEST_CASE_FIXTURE(NoLeak, "a write to a saved input is found through a view, thr
       [](const Tensor& x) { fill_(x, 1); },
       [](const Tensor& x) { fill_(slice(x, 0, 0, 1), 1); },
       [](const Tensor& x) { add_(x.detach(), ones({2}, float64)); },
-      [](const Tensor& x) { mul_(reshape(x, {2, 1}).detach(), 2); },
+      [](const Tensor& x) {
+        mul_(reshape(x, {2, 1}).detach(), 2);
+      },
       [](const Tensor& x) { copy_(x, zeros({2}, float64)); },
       [](const Tensor& x) { x.mutable_data<double>()[1] = 5; }};
   for (const auto& write : writes) {
@@ -202,8 +203,7 @@ TEST_CASE_FIXTURE(NoLeak, "grad adds up over several outputs, each with its cota
 
 TEST_CASE_FIXTURE(NoLeak, "an input that no path reaches is an error, or undefined on request") {
   const Tensor x = leaf(2), other = leaf({1, 2, 3});
-  expect_error([&] { grad({x * x}, {x, other}); },
-               {"input 1 of shape [3]", "took no part", "allow_unused = true"});
+  expect_error([&] { grad({x * x}, {x, other}); }, {"input 1 of shape [3]", "took no part", "allow_unused = true"});
   const Tensors g = grad({x * x}, {other, x}, {}, {.allow_unused = true});
   CHECK_FALSE(g[0].defined());
   CHECK(g[1].item() == 4);
@@ -495,8 +495,8 @@ TEST_CASE_FIXTURE(NoLeak, "gradients share no memory: not with each other, not w
 
 TEST_CASE_FIXTURE(NoLeak, "gradients that are views become tensors of their own") {
   const Tensor x = randn64({2, 3}), v = randn64({3, 2});
-  sum(x).backward();                                     // expand of one number
-  (reshape(v, {6}) * 2).backward(ones({6}, float64));    // reshape
+  sum(x).backward();                                              // expand of one number
+  (reshape(v, {6}) * 2).backward(ones({6}, float64));             // reshape
   transpose(v, 0, 1).backward(uniform64({2, 3}, 0, 1).detach());  // permute, added to it
   CHECK(x.grad().is_contiguous());
   CHECK(v.grad().is_contiguous());

@@ -58,12 +58,18 @@ TEST_CASE("shapes and dtypes must be equal: nothing is broadcast or converted, a
   const Tensor a = zeros({2, 3}), b = zeros({2});
   for (const Shape& shape : {Shape{3}, Shape{1, 3}, Shape{1}, Shape{3, 2}, Shape{2, 3, 1}, Shape{}}) {
     for (const bool strict : {true, false}) {
-      expect_error([&] { load_named("model", {{"b", b}, {"a", a}}, {{"b", ones({2})}, {"a", ones(shape)}}, strict); },
-                   {"model: 'a' is [2, 3] float32 here", "the value to load is ["});
+      expect_error(
+          [&] {
+            load_named("model", {{"b", b}, {"a", a}}, {{"b", ones({2})}, {"a", ones(shape)}}, strict);
+          },
+          {"model: 'a' is [2, 3] float32 here", "the value to load is ["});
     }
   }
-  expect_error([&] { load_named("model", {{"b", b}, {"a", a}}, {{"b", ones({2})}, {"a", ones({2, 3}, float64)}}); },
-               "[2, 3] float64");
+  expect_error(
+      [&] {
+        load_named("model", {{"b", b}, {"a", a}}, {{"b", ones({2})}, {"a", ones({2, 3}, float64)}});
+      },
+      "[2, 3] float64");
   CHECK(a.to_vector() == Doubles(6, 0.0));
   CHECK(b.to_vector() == Doubles{0, 0});
 }

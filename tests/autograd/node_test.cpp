@@ -76,8 +76,12 @@ TEST_CASE_FIXTURE(NoLeak, "a node tells what it was made from") {
   std::shared_ptr<Node> node;
   {
     const Scope scope("layer");
-    const Tensor y = apply_op<Custom>({x, c, {}}, [](const Tensors& in) { return Tensors{in[0] + in[1], arange(4)}; },
-                                      nullptr, Saves{.inputs = {0}, .outputs = {0, 1}})[0];
+    const Tensor y = apply_op<Custom>(
+        {x, c, {}},
+        [](const Tensors& in) {
+          return Tensors{in[0] + in[1], arange(4)};
+        },
+        nullptr, Saves{.inputs = {0}, .outputs = {0, 1}})[0];
     node = y.node();
     CHECK(y.output_index() == 0);
     CHECK_FALSE(y.is_leaf());
@@ -119,7 +123,12 @@ TEST_CASE_FIXTURE(NoLeak, "nothing is recorded that no gradient is wanted of") {
     const NoGrad no_grad;
     CHECK(square(x).node() == nullptr);
   }
-  const Tensors y = apply_op<Custom>({x}, [](const Tensors& in) { return Tensors{in[0] * 2, arange(2)}; }, nullptr);
+  const Tensors y = apply_op<Custom>(
+      {x},
+      [](const Tensors& in) {
+        return Tensors{in[0] * 2, arange(2)};
+      },
+      nullptr);
   CHECK(y[0].requires_grad());
   CHECK_FALSE(y[1].requires_grad());  // integers have no gradient
 }
@@ -142,8 +151,9 @@ TEST_CASE_FIXTURE(NoLeak, "a node makes one output only once") {
 
 TEST_CASE_FIXTURE(NoLeak, "an op that hands its input back still has a place of its own in the graph") {
   const Tensor x = randn64({2});
-  const Tensor y = apply_op<Custom>({x}, [](const Tensors& in) { return in; },
-                                    [](const Node&, const Tensors& dy, GradientSink& dx) { dx.add(0, 5 * dy[0]); })[0];
+  const Tensor y = apply_op<Custom>(
+      {x}, [](const Tensors& in) { return in; },
+      [](const Node&, const Tensors& dy, GradientSink& dx) { dx.add(0, 5 * dy[0]); })[0];
   CHECK_FALSE(y.is(x));
   CHECK(x.is_leaf());
   CHECK(y.storage() == x.storage());

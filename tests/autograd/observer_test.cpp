@@ -197,16 +197,16 @@ TEST_CASE_FIXTURE(NoLeak, "nodes of a model carry the path of the layer that mad
   std::map<std::string, std::set<std::string>> ops;
   for (const auto& made : recorder.made) ops[made.node->scope()].emplace(made.node->info().name);
   for (const auto& [scope, op] : std::vector<std::pair<std::string, std::string>>{{"tok", "embedding"},
-                                                                                   {"pos", "embedding"},
-                                                                                   {"blocks.0.attn.qkv", "linear"},
-                                                                                   {"blocks.0", "residual_add"},
-                                                                                   {"blocks.1", "dropout"},
-                                                                                   {"blocks.1.ffn.w2", "linear"},
-                                                                                   {"blocks.1.ffn", "gelu"},
-                                                                                   {"blocks.1.ln2", "layer_norm"},
-                                                                                   {"ln_f", "layer_norm"},
-                                                                                   {"head", "linear"},
-                                                                                   {"", "cross_entropy"}}) {
+                                                                                  {"pos", "embedding"},
+                                                                                  {"blocks.0.attn.qkv", "linear"},
+                                                                                  {"blocks.0", "residual_add"},
+                                                                                  {"blocks.1", "dropout"},
+                                                                                  {"blocks.1.ffn.w2", "linear"},
+                                                                                  {"blocks.1.ffn", "gelu"},
+                                                                                  {"blocks.1.ln2", "layer_norm"},
+                                                                                  {"ln_f", "layer_norm"},
+                                                                                  {"head", "linear"},
+                                                                                  {"", "cross_entropy"}}) {
     CHECK_MESSAGE(ops[scope].contains(op), "'", scope, "' made no ", op);
   }
   CHECK(Scope::path()->empty());
@@ -312,8 +312,8 @@ TEST_CASE_FIXTURE(NoLeak, "every node of a model can be replayed from what was o
       REQUIRE(in64.size() == outputs.size());
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         if (!outputs[k].defined()) continue;
-        CHECK(values(again[k]) == values(outputs[k]));            // the same bits again
-        CHECK(values(full[k]) == values(run64[i].outputs[k]));    // and those of the float64 run, from its inputs
+        CHECK(values(again[k]) == values(outputs[k]));          // the same bits again
+        CHECK(values(full[k]) == values(run64[i].outputs[k]));  // and those of the float64 run, from its inputs
         CHECK(in64[k].dtype() == (is_float(outputs[k].dtype()) ? float64 : outputs[k].dtype()));
         // What an op keeps for its backward may be laid out by dtype; what it gives out may not.
         if (k > 0 && in64[k].shape() != outputs[k].shape()) continue;

@@ -317,7 +317,7 @@ Spoil times(int input, double factor) {
 Spoil one_element(int input) {
   return gradient_of(input, [](const Tensor& dx, const Tensors&, const Tensor&) {
     std::vector<double> factors(static_cast<std::size_t>(dx.numel()), 1.0);
-    factors[factors.size() / 2] = 1.01;
+    factors.back() = 1.01;
     return dx * Tensor::of(factors, dx.shape(), {.dtype = float64});
   });
 }

@@ -183,7 +183,8 @@ TEST_CASE("reshape_strides finds a view exactly where brute force finds one") {
       wanted.insert(below(wanted.dims() + 1), factor);
       rest /= factor;
     }
-    for (std::int64_t more = below(3); more > 0 && wanted.dims() < 8; --more) wanted.insert(below(wanted.dims() + 1), 1);
+    for (std::int64_t more = below(3); more > 0 && wanted.dims() < 8; --more)
+      wanted.insert(below(wanted.dims() + 1), 1);
 
     const std::vector<std::int64_t> where = offsets(shape, strides);
     Strides out;

@@ -102,8 +102,8 @@ TEST_CASE("views share storage and know whether they have gaps") {
   const Tensor x = reshape(arange(24), {2, 3, 4});
   const Tensor t = transpose(x, 0, 2), s = slice(x, 1, 1, 3), e = expand(reshape(arange(3), {3, 1}), {3, 2});
   CHECK(t.strides() == Strides{1, 4, 12});
-  CHECK(t.to_vector<std::int64_t>() == Ints{0, 12, 4, 16, 8, 20, 1, 13, 5, 17, 9, 21,
-                                            2, 14, 6, 18, 10, 22, 3, 15, 7, 19, 11, 23});
+  CHECK(t.to_vector<std::int64_t>() ==
+        Ints{0, 12, 4, 16, 8, 20, 1, 13, 5, 17, 9, 21, 2, 14, 6, 18, 10, 22, 3, 15, 7, 19, 11, 23});
   CHECK(s.storage_offset() == 4);
   CHECK(s.to_vector<std::int64_t>() == Ints{4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 20, 21, 22, 23});
   CHECK(e.strides() == Strides{1, 0});
@@ -115,9 +115,9 @@ TEST_CASE("views share storage and know whether they have gaps") {
   CHECK_FALSE(t.is_contiguous());
   CHECK_FALSE(s.is_contiguous());
   CHECK_FALSE(e.is_contiguous());
-  CHECK(slice(x, 0, 1, 2).is_contiguous());                    // one matrix of the two
-  CHECK(transpose(zeros({3, 1}), 0, 1).is_contiguous());       // the stride of a size of 1 means nothing
-  CHECK(slice(zeros({4, 1}), 0, 0, 4, 4).is_contiguous());     // one element
+  CHECK(slice(x, 0, 1, 2).is_contiguous());                 // one matrix of the two
+  CHECK(transpose(zeros({3, 1}), 0, 1).is_contiguous());    // the stride of a size of 1 means nothing
+  CHECK(slice(zeros({4, 1}), 0, 0, 4, 4).is_contiguous());  // one element
   CHECK_FALSE(slice(zeros({4, 1}), 0, 0, 4, 2).is_contiguous());
   CHECK(x.view({2, 2}, {12, 1}, 5).to_vector<std::int64_t>() == Ints{5, 6, 17, 18});
 }
@@ -194,7 +194,8 @@ TEST_CASE("operands broadcast also where dimensions are prepended, and gradients
     CHECK(both[1].shape() == Shape{2, 3, 4, 5});
   }
   const Tensor y = a + b;
-  for (std::int64_t i : {0, 1, 7, 59, 60, 119}) {  // by hand: b's element i stands in row i / 20 % 3 and column i % 5 of a
+  for (std::int64_t i :
+       {0, 1, 7, 59, 60, 119}) {  // by hand: b's element i stands in row i / 20 % 3 and column i % 5 of a
     CHECK(y.to_vector()[static_cast<std::size_t>(i)] ==
           a.to_vector()[static_cast<std::size_t>(i / 20 % 3 * 5 + i % 5)] + b.to_vector()[static_cast<std::size_t>(i)]);
   }

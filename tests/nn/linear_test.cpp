@@ -43,7 +43,7 @@ TEST_CASE("sizes that do not fit are errors") {
   expect_error([] { Linear(-1, 2); }, {"Linear", "not negative", "-1 and 2"});
   const Linear linear(2, 3);
   expect_error([&] { linear(zeros({4, 3})); }, {"linear", "[4, 3]", "[3, 2]"});
-  expect_error([&] { linear(zeros({}));}, {"linear", "[]"});
+  expect_error([&] { linear(zeros({})); }, {"linear", "[]"});
   expect_error([&] { linear(zeros({4, 2}, float64)); }, {"linear", "float32", "float64"});
 }
 

@@ -292,8 +292,8 @@ TEST_CASE("a lenient load takes what fits by name and says what does not") {
   const LoadResult result = model.load_state_dict({{"last", full({1}, 9)}, {"extra", zeros({2})}}, /*strict=*/false);
   CHECK(at(model.parameters(), "last").item() == 9);
   CHECK(result.unexpected == Names{"extra"});
-  CHECK(result.missing == Names{"first", "body.0.weight", "body.0.bias", "body.2.weight", "scale.gain", "scale.calls",
-                                "scale.table"});
+  CHECK(result.missing ==
+        Names{"first", "body.0.weight", "body.0.bias", "body.2.weight", "scale.gain", "scale.calls", "scale.table"});
 }
 
 TEST_CASE("loading counts as a write and does not replace the parameters") {

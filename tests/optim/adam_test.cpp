@@ -49,7 +49,8 @@ Tensor weight(std::int64_t n = 1) { return ones({n}, float64).requires_grad_(); 
 TEST_CASE("Adam follows the paper's algorithm") {
   for (const double weight_decay : {0.0, 0.3}) {
     for (const bool amsgrad : {false, true}) {
-      const AdamOptions options{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.6, .weight_decay = weight_decay, .amsgrad = amsgrad};
+      const AdamOptions options{
+          .lr = 0.1, .beta1 = 0.8, .beta2 = 0.6, .weight_decay = weight_decay, .amsgrad = amsgrad};
       const Tensor w = weight(37);
       Adam adam({{"w", w}}, options);
       expect_steps(adam, w, {options});
@@ -67,7 +68,8 @@ TEST_CASE("AdamW shrinks the weights instead of adding to the gradient") {
 
 TEST_CASE("amsgrad remembers the largest second moment: the step stays small after a large gradient") {
   const Tensor plain = weight(), ams = weight();
-  Adam a({{"w", plain}}, {.lr = 0.1, .beta1 = 0, .beta2 = 0.5}), b({{"w", ams}}, {.lr = 0.1, .beta1 = 0, .beta2 = 0.5, .amsgrad = true});
+  Adam a({{"w", plain}}, {.lr = 0.1, .beta1 = 0, .beta2 = 0.5}),
+      b({{"w", ams}}, {.lr = 0.1, .beta1 = 0, .beta2 = 0.5, .amsgrad = true});
   for (double g : {100.0, 1.0, 1.0, 1.0}) {
     for (const Tensor& w : {plain, ams}) w.set_grad(full_like(w, g));
     a.step();

@@ -29,11 +29,8 @@ struct Folder {
 // A run with everything that draws random numbers: initial weights, dropout, shuffling, normals one at a time.
 struct Training {
   explicit Training(std::uint64_t seed)
-      : model((manual_seed(seed), nn::TinyLM(7, {.d_model = 8,
-                                                  .n_heads = 2,
-                                                  .n_layers = 1,
-                                                  .max_len = 6,
-                                                  .dropout = 0.2}))),
+      : model((manual_seed(seed),
+               nn::TinyLM(7, {.d_model = 8, .n_heads = 2, .n_layers = 1, .max_len = 6, .dropout = 0.2}))),
         optimizer(model.parameters(), {.lr = 0.01, .amsgrad = true}) {}
 
   void run(int steps) {
@@ -117,9 +114,7 @@ TEST_CASE_FIXTURE(Folder, "a checkpoint that does not fit changes nothing") {
   const std::vector<Doubles> before = training.everything();
   const auto refused = [&](const Checkpoint& checkpoint, std::initializer_list<std::string_view> parts) {
     expect_error(
-        [&] {
-          restore_checkpoint(checkpoint, training.model.state_dict(), training.optimizer, default_generator());
-        },
+        [&] { restore_checkpoint(checkpoint, training.model.state_dict(), training.optimizer, default_generator()); },
         parts);
     CHECK(training.everything() == before);
   };
@@ -162,9 +157,12 @@ TEST_CASE_FIXTURE(Folder, "files that are no checkpoint are errors that name the
   expect_error([&] { read_checkpoint(file); }, "run.safetensors");
   std::ofstream(file) << "not a checkpoint at all";
   expect_error([&] { read_checkpoint(file); }, "run.safetensors");
-  expect_error([&] {
-    save_checkpoint(path / "no" / "folder", training.model.state_dict(), training.optimizer, default_generator(), {});
-  }, "folder");
+  expect_error(
+      [&] {
+        save_checkpoint(path / "no" / "folder", training.model.state_dict(), training.optimizer, default_generator(),
+                        {});
+      },
+      "folder");
 }
 
 TEST_CASE_FIXTURE(Folder, "an optimiser without tensors of its own has a state to save, too") {

@@ -34,7 +34,8 @@ TEST_CASE("the norm is that of all gradients together, absent ones as 0") {
 }
 
 TEST_CASE("gradients above the norm are scaled down to it, all by one factor") {
-  const NamedTensors parameters{with_gradient("a", {3, 0}), with_gradient("b", {4}), {"c", zeros({1}).requires_grad_()}};
+  const NamedTensors parameters{
+      with_gradient("a", {3, 0}), with_gradient("b", {4}), {"c", zeros({1}).requires_grad_()}};
   CHECK(clip_grad_norm_(parameters, 1) == 5);
   const double factor = 1 / (5 + 1e-6);
   CHECK(parameters[0].tensor.grad().to_vector() == Doubles{3 * factor, 0});

@@ -140,8 +140,7 @@ TEST_CASE("the state is there from the start, by the parameters' names") {
   const Tensor w = parameter({1, 2}), v = parameter({3});
   const NamedTensors both{{"a.w", w}, {"v", v}};
   CHECK(paths(SGD(both).state_dict()) == "a.w/step v/step ");
-  CHECK(paths(SGD(both, {.momentum = 0.9}).state_dict()) ==
-        "a.w/step a.w/momentum_buffer v/step v/momentum_buffer ");
+  CHECK(paths(SGD(both, {.momentum = 0.9}).state_dict()) == "a.w/step a.w/momentum_buffer v/step v/momentum_buffer ");
   const Adam adam(both, {.amsgrad = true});
   CHECK(paths(adam.state_dict()) ==
         "a.w/step a.w/exp_avg a.w/exp_avg_sq a.w/max_exp_avg_sq v/step v/exp_avg v/exp_avg_sq v/max_exp_avg_sq ");
@@ -196,13 +195,20 @@ TEST_CASE("a state that does not fit changes nothing") {
     state[place] = std::move(changed);
     return state;
   };
-  expect_error([&] { adam.load_state_dict(with(2, {"v/exp_avg_sq", zeros({2}, float64)})); },
-               {"Adam", "missing: w/exp_avg_sq", "unexpected: v/exp_avg_sq"});
-  expect_error([&] { adam.load_state_dict(with(2, {"w/exp_avg_sq", zeros({1}, float64)})); },
-               {"'w/exp_avg_sq' is [2] float64 here", "[1] float64"});
+  expect_error(
+      [&] {
+        adam.load_state_dict(with(2, {"v/exp_avg_sq", zeros({2}, float64)}));
+      },
+      {"Adam", "missing: w/exp_avg_sq", "unexpected: v/exp_avg_sq"});
+  expect_error(
+      [&] {
+        adam.load_state_dict(with(2, {"w/exp_avg_sq", zeros({1}, float64)}));
+      },
+      {"'w/exp_avg_sq' is [2] float64 here", "[1] float64"});
   expect_error([&] { adam.load_state_dict(with(0, {"w/step", zeros({})})); }, {"'w/step'", "float32"});
   const SGD sgd({{"w", w}}, {.momentum = 0.9});
-  expect_error([&] { adam.load_state_dict(sgd.state_dict()); }, {"missing: w/exp_avg", "unexpected: w/momentum_buffer"});
+  expect_error([&] { adam.load_state_dict(sgd.state_dict()); },
+               {"missing: w/exp_avg", "unexpected: w/momentum_buffer"});
   CHECK(now() == before);
 }
 
