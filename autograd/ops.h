@@ -63,7 +63,7 @@ enum class Gelu { exact, tanh };
 Tensor gelu(const Tensor& x, Gelu form = Gelu::exact);
 // condition: bool. Where it is true `a`, elsewhere `b`; all three broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-// x with `value` where mask (bool, broadcasts to x) is true.
+// x with `value` where mask (bool) is true; the two broadcast.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 // x * mask / (1 - p), mask (bool, shape of x) as drawn by dropout_mask; identity where not training. p in [0, 1].
 Tensor dropout(const Tensor& x, double p, bool training = true);

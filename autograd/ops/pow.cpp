@@ -26,7 +26,8 @@ struct Pow final : Node {
   }
 
   Tensors forward(const Tensors& in) const override {
-    if (is_number(in[1], 1)) return {in[0]};  // these two for speed: squares are common, and 2 b^1 is their derivative
+    // These two for speed: squares are common, and 2 b^1 is their derivative.
+    if (is_number(in[1], 1)) return {map("pow", in[0], [](auto b) { return b; })};
     if (is_number(in[1], 2)) return {map("pow", in[0], [](auto b) { return b * b; })};
     return {zip_float("pow", in[0], in[1], [](auto b, auto e) { return std::pow(b, e); })};
   }

@@ -109,7 +109,7 @@ TEST_CASE("models, their children, tied and frozen parameters") {
   const nn::TinyLM model = small_model();
   model.requires_grad_(false, "blocks.0");
   expect_right(nn::gradcheck(model, {ids}));
-  expect_right(nn::gradcheck(model.blocks(0), {randn({2, 3, 4})}));
+  expect_right(gradcheck(model.blocks(0), {randn({2, 3, 4})}));
   for (const auto& [path, parameter] : model.parameters()) {
     CHECK(parameter.requires_grad() == !path.starts_with("blocks.0."));
   }

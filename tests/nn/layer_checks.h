@@ -31,7 +31,7 @@ inline std::set<std::string> path_set(const NamedTensors& tensors) {
 // The names of the parameters in a file of the reference data, "encoder.padding".
 inline std::set<std::string> golden_paths(const std::string& file) {
   std::set<std::string> result;
-  const std::string path = std::string(PRENORM_SOURCE_DIR) + "/tests/golden/" + file + ".safetensors";
+  const std::string path = std::string(PRENORM_SOURCE_DIR "/tests/golden/").append(file).append(".safetensors");
   for (const NamedTensor& named : read_safetensors(path).tensors) {
     if (named.path.starts_with("param.")) result.insert(named.path.substr(6));
   }
