@@ -1,8 +1,9 @@
 #include "autograd/gradcheck.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <iterator>
 #include <sstream>
 
@@ -56,8 +57,9 @@ void refuse_different(const Tensors& first, const Tensors& second) {
           "gradcheck: the function is not deterministic: output ", i, " changed its shape from ", first[i].shape());
     const std::vector<double> a = first[i].to_vector<double>(), b = second[i].to_vector<double>();
     for (std::size_t e = 0; e < a.size(); ++e) {
-      check(std::memcmp(&a[e], &b[e], sizeof(double)) == 0, "gradcheck: the function is not deterministic: output ", i,
-            " at ", coordinate_of(first[i].shape(), static_cast<std::int64_t>(e)), " was ", a[e], ", then ", b[e],
+      check(std::bit_cast<std::uint64_t>(a[e]) == std::bit_cast<std::uint64_t>(b[e]),
+            "gradcheck: the function is not deterministic: output ", i, " at ",
+            coordinate_of(first[i].shape(), static_cast<std::int64_t>(e)), " was ", a[e], ", then ", b[e],
             " for the same inputs; draw random numbers, such as a dropout mask, once and outside of it");
     }
   }
@@ -130,16 +132,16 @@ void guarded(const GradcheckFunction& f, const NamedTensors& inputs, bool allow_
 
 }  // namespace
 
-GradcheckReport gradcheck(const GradcheckFunction& f, const NamedTensors& inputs, const GradcheckOptions& given) {
-  const GradcheckOptions options = suited_to(checked_among(inputs), given);
+GradcheckReport gradcheck(const GradcheckFunction& f, const NamedTensors& inputs, const GradcheckOptions& options) {
+  const GradcheckOptions suited = suited_to(checked_among(inputs), options);
   GradcheckReport report;
-  report.smallest_step = options.step;
-  guarded(f, inputs, options.allow_float32, [&] { check_derivatives(f, inputs, options, report); });
+  report.smallest_step = suited.step;
+  guarded(f, inputs, suited.allow_float32, [&] { check_derivatives(f, inputs, suited, report); });
   std::stable_sort(
       report.failures.begin(), report.failures.end(),
       [](const GradcheckFailure& a, const GradcheckFailure& b) { return a.relative_error > b.relative_error; });
   report.passed = report.failures.empty();
-  report.message = summary(report, options);
+  report.message = summary(report, suited);
   return report;
 }
 
@@ -147,14 +149,14 @@ GradcheckReport gradcheck(const GradcheckFunction& f, const Tensors& inputs, con
   return gradcheck(f, with_names(inputs), options);
 }
 
-std::vector<SweepPoint> sweep(const GradcheckFunction& f, const NamedTensors& inputs, const GradcheckOptions& given) {
-  GradcheckOptions options = suited_to(checked_among(inputs), given);
+std::vector<SweepPoint> sweep(const GradcheckFunction& f, const NamedTensors& inputs, const GradcheckOptions& options) {
+  GradcheckOptions suited = suited_to(checked_among(inputs), options);
   std::vector<SweepPoint> points;
-  guarded(f, inputs, options.allow_float32, [&] {
+  guarded(f, inputs, suited.allow_float32, [&] {
     for (int digits = 1; digits <= 11; ++digits) {
-      options.step = std::pow(10.0, -digits);
-      Generator generator = generator_for(options);
-      points.push_back({options.step, DerivativeCheck(first_derivative(f, inputs), options, generator).worst()});
+      suited.step = std::pow(10.0, -digits);
+      Generator generator = generator_for(suited);
+      points.push_back({suited.step, DerivativeCheck(first_derivative(f, inputs), suited, generator).worst()});
     }
   });
   return points;

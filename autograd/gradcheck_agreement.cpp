@@ -22,7 +22,7 @@ Tensor strided(const Tensor& tensor) {
     strides[d] = stride;
     stride *= tensor.shape()[d];
   }
-  const Tensor out = zeros({stride}, tensor.dtype()).view(tensor.shape(), strides);
+  Tensor out = zeros({stride}, tensor.dtype()).view(tensor.shape(), strides);
   copy_(out, tensor);
   return out;
 }

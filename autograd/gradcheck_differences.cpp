@@ -60,22 +60,21 @@ Differentiable first_derivative(const GradcheckFunction& f, const NamedTensors& 
   return {1, checked_among(inputs), record, evaluate};
 }
 
-Differentiable second_derivative(const Differentiable& first, const Tensors& outputs, const Tensors& u) {
+Differentiable second_derivative(const Differentiable& first, const Tensors& outputs, const Tensors& cotangents) {
   Differentiable second{2, first.variables, {}, {}};
   std::vector<std::size_t> places;  // of the outputs to differentiate
-  Tensors cotangents;
+  Tensors u;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].requires_grad()) continue;
     places.push_back(i);
-    cotangents.push_back(clone(u[i]).detach().requires_grad_());
-    second.variables.push_back({"cotangent " + std::to_string(i), cotangents.back()});
+    u.push_back(clone(cotangents[i]).detach().requires_grad_());
+    second.variables.push_back({"cotangent " + std::to_string(i), u.back()});
   }
-  const auto gradients = [record = first.record, inputs = tensors_of(first.variables), places,
-                          cotangents](bool create_graph) {
+  const auto gradients = [record = first.record, inputs = tensors_of(first.variables), places, u](bool create_graph) {
     const Tensors all = record();
     Tensors differentiable;
     for (std::size_t place : places) differentiable.push_back(all[place]);
-    Tensors results = grad(differentiable, inputs, cotangents, {.create_graph = create_graph, .allow_unused = true});
+    Tensors results = grad(differentiable, inputs, u, {.create_graph = create_graph, .allow_unused = true});
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined()) results[i] = zeros_like(inputs[i]);
     }
@@ -148,6 +147,7 @@ std::vector<Difference> differences(const std::vector<Sides>& steps, const std::
     for (std::size_t i = 0; i < weights.size(); ++i) moves[i] = moves[i] || sides.minus[i] != sides.plus[i];
   }
   std::vector<Difference> out;
+  out.reserve(steps.size());
   for (const Sides& sides : steps) out.push_back(difference(sides, centre, weights, moves));
   return out;
 }
