@@ -5,10 +5,12 @@
 
 namespace prenorm::nn {
 
-// softmax(q k^T / sqrt(D)) v, q [..., Tq, D], k [..., Tk, D], v [..., Tk, Dv], as in the Annotated Transformer: scores where
-// `mask` (bool, broadcasts to [..., Tq, Tk]; may be undefined) is false become -1e9, so a row without any true gets equal
-// weights. Each weight is dropped with probability `dropout` before it meets v; the weights returned are those before.
-AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {}, double dropout = 0);
+// softmax(q k^T / sqrt(D)) v, q [..., Tq, D], k [..., Tk, D], v [..., Tk, Dv], as in the Annotated Transformer: scores
+// where `mask` (bool, broadcasts to [..., Tq, Tk]; may be undefined) is false become -1e9, so a row without any true
+// gets equal weights. Each weight is dropped with probability `dropout` before it meets v; the weights returned are
+// those before.
+AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {},
+                          double dropout = 0);
 
 // bool [1, size, size]: true where a position may look, at itself and what came before.
 Tensor subsequent_mask(std::int64_t size);

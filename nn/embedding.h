@@ -26,8 +26,8 @@ class Embeddings : public Layer<Embeddings> {
 };
 
 // x [B, T, d_model] -> dropout(x + pe[:, :T]), T <= max_len: position p adds sin(p w_i) to feature 2i and cos(p w_i) to
-// feature 2i + 1, w_i = 10000^(-2i / d_model) (Vaswani et al. 2017, section 3.5). Buffer pe [1, max_len, d_model]; child
-// dropout.
+// feature 2i + 1, w_i = 10000^(-2i / d_model) (Vaswani et al. 2017, section 3.5). Buffer pe [1, max_len, d_model];
+// child dropout.
 class PositionalEncoding : public Layer<PositionalEncoding> {
  public:
   using Layer::Layer;

@@ -21,8 +21,8 @@ EncoderLayer::EncoderLayer(std::int64_t size, const MultiHeadedAttention& self_a
 Tensor EncoderLayer::forward(const Tensor& x, const Tensor& mask) const {
   const ModuleList sublayers = child<ModuleList>("sublayer");
   const auto self_attn = child<MultiHeadedAttention>("self_attn");
-  const Tensor attended = sublayers.get<SublayerConnection>(0)(
-      x, [&](const Tensor& y) { return self_attn(y, y, y, mask); });
+  const Tensor attended =
+      sublayers.get<SublayerConnection>(0)(x, [&](const Tensor& y) { return self_attn(y, y, y, mask); });
   return sublayers.get<SublayerConnection>(1)(attended, child("feed_forward"));
 }
 

@@ -18,8 +18,8 @@ struct EncoderLayerConfig {
   Order order;
 };
 
-// Self-attention, then a feed-forward, each in a SublayerConnection: x [B, T, size], mask bool [B, 1, T] or [B, T, T] or
-// undefined. Children self_attn, feed_forward (as given, not copied), sublayer.0 and sublayer.1.
+// Self-attention, then a feed-forward, each in a SublayerConnection: x [B, T, size], mask bool [B, 1, T] or [B, T, T]
+// or undefined. Children self_attn, feed_forward (as given, not copied), sublayer.0 and sublayer.1.
 class EncoderLayer : public Layer<EncoderLayer, EncoderLayerConfig> {
  public:
   using Layer::Layer;

@@ -134,7 +134,7 @@ template <class L, class Options = NoOptions>
 class Layer : public Module {
  public:
   template <class... Args>
-    requires requires(const L& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
+  requires requires(const L& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
   auto operator()(Args&&... args) const {
     const Scope scope(state()->name);
     return static_cast<const L&>(*this).forward(std::forward<Args>(args)...);

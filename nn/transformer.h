@@ -15,8 +15,8 @@ class Generator : public Layer<Generator> {
   Tensor forward(const Tensor& x) const;
 };
 
-// Children encoder, decoder, src_embed, tgt_embed, generator. Ids int64 [B, S] and [B, T]; src_mask bool [B, 1, S], tgt_mask
-// bool [B, T, T].
+// Children encoder, decoder, src_embed, tgt_embed, generator. Ids int64 [B, S] and [B, T]; src_mask bool [B, 1, S],
+// tgt_mask bool [B, T, T].
 class EncoderDecoder : public Layer<EncoderDecoder> {
  public:
   using Layer::Layer;

@@ -1,4 +1,4 @@
-#include "autograd/gradcheck_inputs.h"
+#include "autograd/gradcheck/inputs.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "autograd/gradcheck_derivative.h"
+#include "autograd/gradcheck/derivative.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "autograd/gradcheck_reason.h"
+#include "autograd/gradcheck/reason.h"
 #include "autograd/ops.h"
 
 namespace prenorm {

@@ -1,10 +1,10 @@
-#include "autograd/gradcheck_agreement.h"
+#include "autograd/gradcheck/agreement.h"
 
 #include <cmath>
 #include <string>
 
-#include "autograd/gradcheck_reason.h"
-#include "autograd/gradcheck_verdict.h"
+#include "autograd/gradcheck/reason.h"
+#include "autograd/gradcheck/verdict.h"
 #include "autograd/ops.h"
 
 namespace prenorm {

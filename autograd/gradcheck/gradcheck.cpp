@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "autograd/grad_mode.h"
-#include "autograd/gradcheck_agreement.h"
-#include "autograd/gradcheck_derivative.h"
-#include "autograd/gradcheck_inputs.h"
-#include "autograd/gradcheck_reason.h"
+#include "autograd/gradcheck/agreement.h"
+#include "autograd/gradcheck/derivative.h"
+#include "autograd/gradcheck/inputs.h"
+#include "autograd/gradcheck/reason.h"
 #include "autograd/ops.h"
 
 namespace prenorm {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "autograd/gradcheck_inputs.h"
+#include "autograd/gradcheck/inputs.h"
 #include "autograd/random.h"
 #include "autograd/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "autograd/gradcheck_reason.h"
+#include "autograd/gradcheck/reason.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "autograd/gradcheck_verdict.h"
+#include "autograd/gradcheck/verdict.h"
 
 #include <algorithm>
 #include <cmath>

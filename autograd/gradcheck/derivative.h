@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "autograd/gradcheck_differences.h"
-#include "autograd/gradcheck_verdict.h"
+#include "autograd/gradcheck/differences.h"
+#include "autograd/gradcheck/verdict.h"
 #include "autograd/random.h"
 #include "autograd/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "autograd/gradcheck_differences.h"
+#include "autograd/gradcheck/differences.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "autograd/gradcheck.h"
-#include "autograd/gradcheck_derivative.h"
+#include "autograd/gradcheck/derivative.h"
 
 namespace prenorm {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "autograd/gradcheck_verdict.h"
+#include "autograd/gradcheck/verdict.h"
 
 namespace prenorm {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "autograd/gradcheck_differences.h"
+#include "autograd/gradcheck/differences.h"
 
 namespace prenorm {
 
