@@ -30,56 +30,40 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
     const T* x = all + r * n;
     T* y = out + r * n;
     const T first = x[0];
-    T total = 0;
-#pragma omp simd reduction(+ : total)
-    for (std::int64_t i = 0; i < n; ++i) total += x[i] - first;
+    const auto [total] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] - first}; });
     const T m = total / static_cast<T>(n);
-    T squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) {
       const T d = x[i] - first - m;
-      squares += d * d;
-    }
+      return std::array{d * d};
+    });
     const T s = 1 / std::sqrt(squares / static_cast<T>(n) + eps);
     mean[r] = m;
     rstd[r] = s;
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T x_hat = (x[i] - first - m) * s;
-      y[i] = (gamma != nullptr ? gamma[i] : T{1}) * x_hat + (beta != nullptr ? beta[i] : T{0});
-    }
+    for (std::int64_t i = 0; i < n; ++i) y[i] = gamma[i] * ((x[i] - first - m) * s) + beta[i];
   }
 }
 
-template <class T>
+template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
-  const auto [rows, n, all, gamma, mean, rstd, all_dy, all_dx, add, dgamma, dbeta] = block;
+  const auto [rows, n, all, gamma, mean, rstd, all_dy, all_dx, dgamma, dbeta] = block;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T first = x[0], m = mean[r], s = rstd[r];
-    if (dgamma != nullptr) {
-#pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) dgamma[i] += dy[i] * (x[i] - first - m) * s;
-    }
-    if (dbeta != nullptr) {
-#pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) dbeta[i] += dy[i];
-    }
+    const auto [sum_g, sum_gx] = sums<T, 2>(n, [=](std::int64_t i) {
+      const T x_hat = (x[i] - first - m) * s, g = gamma[i] * dy[i];
+      dgamma[i] += dy[i] * x_hat;
+      dbeta[i] += dy[i];
+      return std::array{g, g * x_hat};
+    });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;
-    T sum_g = 0, sum_gx = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gx)
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T g = (gamma != nullptr ? gamma[i] : T{1}) * dy[i];
-      sum_g += g;
-      sum_gx += g * (x[i] - first - m) * s;
-    }
     const T mean_g = sum_g / static_cast<T>(n), mean_gx = sum_gx / static_cast<T>(n);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
-      const T g = (gamma != nullptr ? gamma[i] : T{1}) * dy[i];
       const T x_hat = (x[i] - first - m) * s;
-      dx[i] = (add ? dx[i] : T{0}) + s * (g - mean_g - x_hat * mean_gx);
+      const T value = s * (gamma[i] * dy[i] - mean_g - x_hat * mean_gx);
+      dx[i] = add ? dx[i] + value : value;
     }
   }
 }
@@ -110,7 +94,9 @@ struct LayerNorm final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     if (GradMode::enabled()) return formula(dy[0], dx);
-    norm_backward(*this, dy[0], dx, [](const auto& block) { backward_rows(block); });
+    norm_backward(*this, dy[0], dx, []<bool add, class T>(std::bool_constant<add>, const NormBackward<T>& block) {
+      backward_rows<add>(block);
+    });
   }
 
   // The same in ops, to be differentiated again. The statistics are formed anew: saved ones would lead nowhere.

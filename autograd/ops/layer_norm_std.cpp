@@ -28,57 +28,41 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
     const T* x = all + r * n;
     T* y = out + r * n;
     const T first = x[0];
-    T total = 0;
-#pragma omp simd reduction(+ : total)
-    for (std::int64_t i = 0; i < n; ++i) total += x[i] - first;
+    const auto [total] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] - first}; });
     const T m = total / static_cast<T>(n);
-    T squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) {
       const T d = x[i] - first - m;
-      squares += d * d;
-    }
+      return std::array{d * d};
+    });
     const T s = std::sqrt(squares / static_cast<T>(n - 1));
     const T scale = 1 / (s + eps);
     mean[r] = m;
     std[r] = s;
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T x_hat = (x[i] - first - m) * scale;
-      y[i] = (a_2 != nullptr ? a_2[i] : T{1}) * x_hat + (b_2 != nullptr ? b_2[i] : T{0});
-    }
+    for (std::int64_t i = 0; i < n; ++i) y[i] = a_2[i] * ((x[i] - first - m) * scale) + b_2[i];
   }
 }
 
-template <class T>
+template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
-  const auto [rows, n, all, a_2, mean, std, all_dy, all_dx, add, da_2, db_2] = block;
+  const auto [rows, n, all, a_2, mean, std, all_dy, all_dx, da_2, db_2] = block;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T first = x[0], m = mean[r], scale = 1 / (std[r] + eps);
-    if (da_2 != nullptr) {
-#pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) da_2[i] += dy[i] * (x[i] - first - m) * scale;
-    }
-    if (db_2 != nullptr) {
-#pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) db_2[i] += dy[i];
-    }
+    const auto [sum_g, sum_gd] = sums<T, 2>(n, [=](std::int64_t i) {
+      const T d = x[i] - first - m, g = a_2[i] * dy[i];
+      da_2[i] += dy[i] * (d * scale);
+      db_2[i] += dy[i];
+      return std::array{g, g * d};
+    });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;
-    T sum_g = 0, sum_gd = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gd)
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T g = (a_2 != nullptr ? a_2[i] : T{1}) * dy[i];
-      sum_g += g;
-      sum_gd += g * (x[i] - first - m);
-    }
     const T mean_g = sum_g / static_cast<T>(n);
     const T along = std[r] == 0 ? T{0} : scale * scale * sum_gd / (static_cast<T>(n - 1) * std[r]);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
-      const T g = (a_2 != nullptr ? a_2[i] : T{1}) * dy[i];
-      dx[i] = (add ? dx[i] : T{0}) + scale * (g - mean_g) - (x[i] - first - m) * along;
+      const T value = scale * (a_2[i] * dy[i] - mean_g) - (x[i] - first - m) * along;
+      dx[i] = add ? dx[i] + value : value;
     }
   }
 }
@@ -109,8 +93,9 @@ struct LayerNormStd final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     if (GradMode::enabled()) return formula(dy[0], dx);
-    norm_backward(*this, dy[0], dx,
-                  [this]<class T>(const NormBackward<T>& block) { backward_rows(block, static_cast<T>(eps)); });
+    norm_backward(*this, dy[0], dx, [this]<bool add, class T>(std::bool_constant<add>, const NormBackward<T>& block) {
+      backward_rows<add>(block, static_cast<T>(eps));
+    });
   }
 
   // The same in ops, to be differentiated again. The statistics are formed anew: saved ones would lead nowhere.

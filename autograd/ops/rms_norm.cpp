@@ -26,37 +26,33 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* x = all + r * n;
     T* y = out + r * n;
-    T squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] * x[i]}; });
     mean_square[r] = squares / static_cast<T>(n);
     const T s = 1 / std::sqrt(mean_square[r] + eps);
     rstd[r] = s;
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) y[i] = (weight != nullptr ? weight[i] : T{1}) * (x[i] * s);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = weight[i] * (x[i] * s);
   }
 }
 
-template <class T>
+template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
-  const auto [rows, n, all, weight, mean_square, rstd, all_dy, all_dx, add, dweight, none] = block;
+  const auto [rows, n, all, weight, mean_square, rstd, all_dy, all_dx, dweight, none] = block;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T s = rstd[r];
-    if (dweight != nullptr) {
-#pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) dweight[i] += dy[i] * (x[i] * s);
-    }
+    const auto [sum_gx] = sums<T, 1>(n, [=](std::int64_t i) {
+      const T x_hat = x[i] * s;
+      dweight[i] += dy[i] * x_hat;
+      return std::array{weight[i] * dy[i] * x_hat};
+    });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;
-    T sum_gx = 0;
-#pragma omp simd reduction(+ : sum_gx)
-    for (std::int64_t i = 0; i < n; ++i) sum_gx += (weight != nullptr ? weight[i] : T{1}) * dy[i] * (x[i] * s);
     const T mean_gx = sum_gx / static_cast<T>(n);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
-      const T g = (weight != nullptr ? weight[i] : T{1}) * dy[i];
-      dx[i] = (add ? dx[i] : T{0}) + s * (g - x[i] * s * mean_gx);
+      const T value = s * (weight[i] * dy[i] - x[i] * s * mean_gx);
+      dx[i] = add ? dx[i] + value : value;
     }
   }
 }
@@ -85,7 +81,9 @@ struct RmsNorm final : Node {
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
     if (GradMode::enabled()) return formula(dy[0], dx);
-    norm_backward(*this, dy[0], dx, [](const auto& block) { backward_rows(block); });
+    norm_backward(*this, dy[0], dx, []<bool add, class T>(std::bool_constant<add>, const NormBackward<T>& block) {
+      backward_rows<add>(block);
+    });
   }
 
   // The same in ops, to be differentiated again. rstd is formed anew: a saved one would lead nowhere.

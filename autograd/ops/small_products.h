@@ -4,12 +4,11 @@
 
 #include <cstdint>
 
+#include "autograd/lanes.h"
+
 namespace prenorm {
 
-// Columns are worked on so many at a time; rows of what is multiplied are padded to a multiple of it.
-template <class Real>
-inline constexpr std::int64_t kLanes = 64 / sizeof(Real);
-
+// Columns are worked on kLanes at a time; rows of what is multiplied are padded to a multiple of it.
 template <class Real>
 constexpr std::int64_t padded(std::int64_t n) {
   return (n + kLanes<Real> - 1) / kLanes<Real> * kLanes<Real>;

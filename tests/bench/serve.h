@@ -13,10 +13,9 @@
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 namespace prenorm::bench {
 
