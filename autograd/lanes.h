@@ -1,9 +1,11 @@
-// Sums over a row in vector registers. For use within PRENORM_VECTORIZED functions, into which all of this is inlined.
+// Sums over a row, in vector registers. For use within PRENORM_VECTORIZED functions, into which all of this is inlined.
 //
-//   const auto [sum_g, sum_gx] = sums<T, 2>(n, [&](int64_t i) { return std::array{g[i], g[i] * x[i]}; });
+//   const T squares = lane_sum<T>(n, [=](int64_t i) { return x[i] * x[i]; });
+//   const auto [sum_g, sum_gx] = lane_sums<T>(n, [=](int64_t i, T& g, T& gx) { g = dy[i]; gx = dy[i] * x[i]; });
 //
 // There are kLanes partial sums, whatever the width of the processor's vectors, added up in a fixed order. A plain
-// loop with `#pragma omp simd reduction` does the same for one sum, but GCC keeps two of them in memory.
+// loop with `#pragma omp simd reduction` does the same for one sum, but GCC keeps two of them in memory; and it makes
+// no vector code where a loop's body chooses or hands values about as a struct.
 #pragma once
 
 #include <array>
@@ -15,32 +17,46 @@ namespace prenorm {
 template <class T>
 inline constexpr std::int64_t kLanes = 64 / sizeof(T);
 
-// The sums over i < n of what f(i) returns, a std::array<T, count>. f may also write to arrays at i.
-template <class T, int count, class F>
-[[gnu::always_inline]] inline std::array<T, count> sums(std::int64_t n, F f) {
+template <class T>
+[[gnu::always_inline]] inline T add_lanes(const T* part) {
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (std::int64_t l = 0; l < kLanes<T>; ++l) total += part[l];
+  return total;
+}
+
+// The two sums over i < n of what f(i, a, b) sets a and b to. f may also write to arrays at i.
+template <class T, class F>
+[[gnu::always_inline]] inline std::array<T, 2> lane_sums(std::int64_t n, F f) {
   constexpr std::int64_t W = kLanes<T>;
-  T part[count][W] = {};
+  T part_a[W] = {}, part_b[W] = {};
   std::int64_t i = 0;
   for (; i + W <= n; i += W) {
 #pragma omp simd
     for (std::int64_t l = 0; l < W; ++l) {
-      const std::array<T, count> terms = f(i + l);
-#pragma GCC unroll 8
-      for (int c = 0; c < count; ++c) part[c][l] += terms[c];
+      T a, b;
+      f(i + l, a, b);
+      part_a[l] += a;
+      part_b[l] += b;
     }
   }
-  std::array<T, count> totals = {};
+  T rest_a = 0, rest_b = 0;
   for (; i < n; ++i) {
-    const std::array<T, count> terms = f(i);
-    for (int c = 0; c < count; ++c) totals[c] += terms[c];
+    T a, b;
+    f(i, a, b);
+    rest_a += a;
+    rest_b += b;
   }
-  for (int c = 0; c < count; ++c) {
-    T total = 0;
-#pragma omp simd reduction(+ : total)
-    for (std::int64_t l = 0; l < W; ++l) total += part[c][l];
-    totals[c] += total;
-  }
-  return totals;
+  return {rest_a + add_lanes(part_a), rest_b + add_lanes(part_b)};
+}
+
+// The sum over i < n of f(i).
+template <class T, class F>
+[[gnu::always_inline]] inline T lane_sum(std::int64_t n, F f) {
+  return lane_sums<T>(n, [=](std::int64_t i, T& a, T& b) {
+    a = f(i);
+    b = 0;
+  })[0];
 }
 
 }  // namespace prenorm

@@ -30,11 +30,11 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
     const T* x = all + r * n;
     T* y = out + r * n;
     const T first = x[0];
-    const auto [total] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] - first}; });
+    const T total = lane_sum<T>(n, [=](std::int64_t i) { return x[i] - first; });
     const T m = total / static_cast<T>(n);
-    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) {
+    const T squares = lane_sum<T>(n, [=](std::int64_t i) {
       const T d = x[i] - first - m;
-      return std::array{d * d};
+      return d * d;
     });
     const T s = 1 / std::sqrt(squares / static_cast<T>(n) + eps);
     mean[r] = m;
@@ -50,11 +50,12 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T first = x[0], m = mean[r], s = rstd[r];
-    const auto [sum_g, sum_gx] = sums<T, 2>(n, [=](std::int64_t i) {
+    const auto [sum_g, sum_gx] = lane_sums<T>(n, [=](std::int64_t i, T& to_g, T& to_gx) {
       const T x_hat = (x[i] - first - m) * s, g = gamma[i] * dy[i];
       dgamma[i] += dy[i] * x_hat;
       dbeta[i] += dy[i];
-      return std::array{g, g * x_hat};
+      to_g = g;
+      to_gx = g * x_hat;
     });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;

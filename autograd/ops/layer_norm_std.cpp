@@ -28,11 +28,11 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
     const T* x = all + r * n;
     T* y = out + r * n;
     const T first = x[0];
-    const auto [total] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] - first}; });
+    const T total = lane_sum<T>(n, [=](std::int64_t i) { return x[i] - first; });
     const T m = total / static_cast<T>(n);
-    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) {
+    const T squares = lane_sum<T>(n, [=](std::int64_t i) {
       const T d = x[i] - first - m;
-      return std::array{d * d};
+      return d * d;
     });
     const T s = std::sqrt(squares / static_cast<T>(n - 1));
     const T scale = 1 / (s + eps);
@@ -49,11 +49,12 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T first = x[0], m = mean[r], scale = 1 / (std[r] + eps);
-    const auto [sum_g, sum_gd] = sums<T, 2>(n, [=](std::int64_t i) {
+    const auto [sum_g, sum_gd] = lane_sums<T>(n, [=](std::int64_t i, T& to_g, T& to_gd) {
       const T d = x[i] - first - m, g = a_2[i] * dy[i];
       da_2[i] += dy[i] * (d * scale);
       db_2[i] += dy[i];
-      return std::array{g, g * d};
+      to_g = g;
+      to_gd = g * d;
     });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;

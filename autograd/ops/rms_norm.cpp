@@ -26,7 +26,7 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* x = all + r * n;
     T* y = out + r * n;
-    const auto [squares] = sums<T, 1>(n, [=](std::int64_t i) { return std::array{x[i] * x[i]}; });
+    const T squares = lane_sum<T>(n, [=](std::int64_t i) { return x[i] * x[i]; });
     mean_square[r] = squares / static_cast<T>(n);
     const T s = 1 / std::sqrt(mean_square[r] + eps);
     rstd[r] = s;
@@ -41,10 +41,10 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const T *x = all + r * n, *dy = all_dy + r * n;
     const T s = rstd[r];
-    const auto [sum_gx] = sums<T, 1>(n, [=](std::int64_t i) {
+    const T sum_gx = lane_sum<T>(n, [=](std::int64_t i) {
       const T x_hat = x[i] * s;
       dweight[i] += dy[i] * x_hat;
-      return std::array{weight[i] * dy[i] * x_hat};
+      return weight[i] * dy[i] * x_hat;
     });
     if (all_dx == nullptr) continue;
     T* dx = all_dx + r * n;
