@@ -51,7 +51,7 @@ void show(const Lesson& lesson) {
   run.name({{"right.x", x}, {"wrong.x", wrong_x}});
   lesson.page(run, {.note = "Twice the same. In \"right\" the two parts of the gradient of x add up; in \"wrong\" the "
                             "mistake is planted, = for +=, and x shows ✗.",
-                    .break_it = view::BreakIt{.node = second_x, .fault = "= for +="}});
+                    .break_it = view::BreakIt{.op = "", .node = second_x, .fault = "= for +="}});
 }
 
 int main(int argc, char** argv) {

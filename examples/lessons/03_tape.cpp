@@ -60,7 +60,7 @@ void show(const Lesson& lesson) {
   std::snprintf(fault, sizeof fault, "factor %.17g", 1 / (1 + h));
   lesson.page(run, {.note = "Twice the same. In \"right\" backward runs the tape in reverse. In \"wrong\" the sine has "
                             "run before the exponential: what it passes on lacks that part, and it shows ✗.",
-                    .break_it = view::BreakIt{.node = wrong_sin, .fault = fault}});
+                    .break_it = view::BreakIt{.op = "", .node = wrong_sin, .fault = fault}});
 }
 
 int main(int argc, char** argv) {

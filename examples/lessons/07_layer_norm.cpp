@@ -40,13 +40,13 @@ void show(const Lesson& lesson) {
   print("+ through the variance", by_variance);
   print("= their sum", direct + by_mean + by_variance);
   print("dx, by backward", x.grad());
-  std::printf("\n  dx sums to %.0e, dx . y is %.0e\n", std::abs(sum(x.grad()).item()),
+  std::printf("\n  dx sums to %.0e; dx . y is %.0e, for eps keeps y a little short\n", std::abs(sum(x.grad()).item()),
               std::abs(sum(x.grad() * y.detach()).item()));
 
   // There are two LayerNorms, and they differ.
   const Tensor one = Tensor::of({1, 0, 0, 0}, {.dtype = float64});
   std::printf("\n  Two forms, on [1, 0, 0, 0]:\n");
-  print("unbiased, sum / (n - 1)", (one - mean(one)) / (std(one) + 1e-6));
+  print("unbiased, sum / (n - 1)", (one - mean(one)) / (prenorm::std(one) + 1e-6));
   print("standard, sum / n", (one - mean(one)) / sqrt(var(one, {}, 0) + kEps));
 }
 

@@ -25,19 +25,16 @@ std::vector<std::vector<double>> influence(const Tensor& x, const Tensor& wq, co
   return rows;
 }
 
-void print(const char* title, const std::vector<std::vector<double>>& rows) {
-  double most = 0;
-  for (const auto& row : rows) most = std::max(most, *std::max_element(row.begin(), row.end()));
-  std::printf("  %s\n", title);
+void print_influence(const char* title, const std::vector<std::vector<double>>& rows) {
   int zeros = 0;
+  std::printf("  %s\n", title);
   for (std::size_t t = 0; t < rows.size(); ++t) {
     std::printf("    output %zu ", t);
-    for (double value : rows[t]) std::printf(" %6.3f", value);
-    std::printf("   |");
-    for (double value : rows[t]) std::printf("%c%c", shade(value, most), shade(value, most));
-    std::printf("|\n");
+    for (double value : rows[t]) std::printf(value == 0 ? "      0" : " %6.3f", value);
+    std::printf("\n");
     for (std::size_t s = t + 1; s < rows.size(); ++s) zeros += rows[t][s] == 0 ? 1 : 0;
   }
+  heat_map("output", rows);
   std::printf("    exactly zero, of the 15 to later positions: %d\n\n", zeros);
 }
 
@@ -47,8 +44,8 @@ void show(const Lesson& lesson) {
   const Tensor x = randn({T, D}, leaf), wq = randn({D, D}, leaf), wk = randn({D, D}, leaf), wv = randn({D, D}, leaf);
 
   std::printf("  |d output_t / d x_s|, t down, s across:\n\n");
-  print("causal", influence(x, wq, wk, wv, true));
-  print("without a mask", influence(x, wq, wk, wv, false));
+  print_influence("causal", influence(x, wq, wk, wv, true));
+  print_influence("without a mask", influence(x, wq, wk, wv, false));
 
   // The page: the gradient of output 2 alone.
   view::Recording run;

@@ -27,7 +27,7 @@ std::pair<Tensor, Tensor> stack(const Setting& s, std::uint64_t seed) {
   };
   Tensors w;  // query, key, value, output, W1, W2 of each block
   for (std::int64_t i = 0; i < 6 * s.depth; ++i) w.push_back(weight(s.d));
-  Tensor x = randn({s.T, s.d}, {.dtype = float64});
+  Tensor x = randn({s.T, s.d}, {.dtype = float64, .requires_grad = true});
   const Tensor head = weight(s.V), targets = randint(0, s.V, {s.T});
 
   const auto around = [&s](const Tensor& stream, auto&& branch) {
@@ -58,7 +58,7 @@ double slope(bool pre) {
       const auto [loss, w2] = stack({.d = 64, .T = 8, .V = 32, .depth = depth, .pre = pre}, seed);
       mean += length(grad({loss}, {w2})[0]) / 6;
     }
-    std::printf("  %-4s-norm, L = %2d: |dL/dW2| of the last block %.3f  %s\n", pre ? "pre" : "post",
+    std::printf("  %4s-norm, L = %2d: |dL/dW2| of the last block %.3f  %s\n", pre ? "pre" : "post",
                 static_cast<int>(depth), mean, std::string(static_cast<std::size_t>(20 * mean), '#').c_str());
     const double x = std::log(depth), y = std::log(mean);
     sx += x, sy += y, sxx += x * x, sxy += x * y;

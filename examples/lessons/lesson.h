@@ -21,8 +21,8 @@ namespace prenorm::lessons {
 
 struct Lesson {
   std::string title;
-  std::string see;   // the one thing to see, in a sentence or two
-  std::string html;  // where --html wants the page; empty: nowhere
+  std::string see;        // the one thing to see, in a sentence or two
+  std::string html = {};  // where --html wants the page; empty: nowhere
 
   // Writes the run as a page to step through, if one was asked for.
   void page(const view::Recording& run, view::Options options = {}) const {
@@ -32,6 +32,15 @@ struct Lesson {
     run.write_html(html, options);
   }
 };
+
+// Prints a text, broken into lines.
+inline void say(const std::string& text) {
+  constexpr std::size_t kWidth = 100;
+  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = text.size() - begin <= kWidth ? text.size() : text.rfind(' ', begin + kWidth);
+    std::printf("%s\n", text.substr(begin, end - begin).c_str());
+  }
+}
 
 // Reads the command line, prints title and what is to be seen, and runs the lesson. For main to return: 0 if all went
 // well, 1 after an error, 2 where the command line is wrong.
@@ -56,7 +65,9 @@ inline int teach(int argc, char** argv, Lesson lesson, void (*show)(const Lesson
     if (!help && lesson.html.empty()) return wrong("--html needs a FILE");
   }
   try {
-    std::printf("%s\n%s\n\n", lesson.title.c_str(), lesson.see.c_str());
+    say(lesson.title);
+    say(lesson.see);
+    std::printf("\n");
     if (help) {
       std::printf("usage: %s [--help] [--html FILE]\n\n  --html FILE  Write the run as a page to step through\n",
                   program.c_str());
@@ -98,11 +109,19 @@ inline void print(const std::string& label, const Tensor& x) {
   }
 }
 
-// From ' ' for 0 to '@' for `most`.
-inline char shade(double value, double most) {
-  constexpr std::string_view kShades = " .:-=+*#%@";
-  const double share = most > 0 ? std::clamp(value / most, 0.0, 1.0) : 0;
-  return kShades[value == 0 ? 0 : 1 + static_cast<std::size_t>(share * 8.999)];
+// Rows of numbers in shades, from ' ' for exactly 0 to '@' for the largest of all; each number `wide` signs.
+inline void heat_map(const std::string& label, const std::vector<std::vector<double>>& rows, int wide = 2) {
+  constexpr std::string_view kShades = ".:-=+*#%@";
+  double most = 0;
+  for (const auto& row : rows) most = std::max(most, *std::max_element(row.begin(), row.end()));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::printf("    %s %zu |", label.c_str(), r);
+    for (double value : rows[r]) {
+      const char sign = value == 0 ? ' ' : kShades[static_cast<std::size_t>(8.999 * value / most)];
+      std::printf("%s", std::string(static_cast<std::size_t>(wide), sign).c_str());
+    }
+    std::printf("|\n");
+  }
 }
 
 }  // namespace prenorm::lessons
