@@ -68,7 +68,7 @@ function chipSvg(unit, source, i) {
   const y = unit.cy - count * pitch / 2 + i * pitch + 1, middle = y + sizes.chipHeight / 2;
   const shown = nodeAt(state.step) === source, computed = isComputed(source, state.step), given = hasGradient(source, state.step);
   const shape = source.outputs[0] ? shapeText(source.outputs[0].shape) : "";
-  return `<g class="chip ${source.op}${computed ? " computed" : ""}${given ? " given" : ""}${shown ? " current" : ""}${source.verdict === "wrong" ? " wrong" : ""}" data-node="${source.id}"><path d="M${unit.x + sizes.width} ${middle}H${x}"/><rect x="${x}" y="${y}" width="${sizes.chipWidth}" height="${sizes.chipHeight}" rx="${sizes.chipHeight / 2}"/><text x="${x + 9}" y="${middle + 4}">${source.verdict === "wrong" ? "✗ " : ""}${escaped(clipped(label(source), 11))}</text><text class="shape" x="${x + sizes.chipWidth - 9}" y="${middle + 4}" text-anchor="end">${clipped(shape, 8)}</text><title>${escaped(title(source))} ${shape}</title></g>`;
+  return `<g class="chip ${source.op}${computed ? " computed" : ""}${given ? " given" : ""}${shown ? " current" : ""}${source.verdict === "wrong" ? " wrong" : ""}" data-node="${source.id}"><path d="M${unit.x + sizes.width} ${middle}H${x}"/><rect x="${x}" y="${y}" width="${sizes.chipWidth}" height="${sizes.chipHeight}" rx="${sizes.chipHeight / 2}"/><text x="${x + 9}" y="${middle + 4}">${source.verdict === "wrong" ? "✗ " : ""}${escaped(clipped(label(source), 11))}</text>${sizes.chipWidth > 100 ? `<text class="shape" x="${x + sizes.chipWidth - 9}" y="${middle + 4}" text-anchor="end">${clipped(shape, 8)}</text>` : ""}<title>${escaped(title(source))} ${shape}</title></g>`;
 }
 
 function unitSvg(unit, number) {
@@ -77,7 +77,7 @@ function unitSvg(unit, number) {
   const wrong = unit.ids.some((id) => nodes[id].verdict === "wrong");
   const fine = !wrong && now.given === 1 && unit.ids.some((id) => nodes[id].verdict === "ok");
   const unchecked = !wrong && !fine && now.given === 1 && unit.ids.some((id) => nodes[id].verdict === "unchecked");
-  const name = unit.scope ? unit.scope.name : label(node);
+  const name = unit.scope ? scopeName(unit.scope) : label(node);
   const second = unit.scope ? plural(unit.ids.length, "op") : node.outputs[0] ? shapeText(node.outputs[0].shape) : "";
   let html = `<g class="unit${unit.scope ? " folded" : ""}${sum ? " sum" : ""}${node && isSource(node) ? " source" : ""}${now.computed ? " computed" : ""}${current ? " current" : ""}${wrong ? " wrong" : ""}" data-unit="${number}">`;
   if (current) html += `<rect class="halo" x="${x - 6}" y="${y - 6}" width="${width + 12}" height="${height + 12}" rx="${radius + 6}"/>`;
@@ -131,7 +131,7 @@ function draw() {
     });
     for (const frame of layout.frames) {
       if (frame.bottom < top || frame.top > bottom) continue;
-      const pad = Math.max(5, 17 - 4 * frame.depth), name = `▾ ${frame.scope.name}`, wide = name.length * 6.6 + 12;
+      const pad = Math.max(5, 17 - 4 * frame.depth), name = `▾ ${scopeName(frame.scope)}`, wide = name.length * 6.6 + 12;
       html += `<g class="frame-label" data-scope="${escaped(frame.scope.id)}"><rect x="${frame.left - pad + 10}" y="${frame.top - pad - 8}" width="${wide}" height="16" rx="8"/><text x="${frame.left - pad + 16}" y="${frame.top - pad + 4}">${escaped(name)}</text><title>Fold ${escaped(frame.scope.id)}</title></g>`;
     }
     margin -= 150;

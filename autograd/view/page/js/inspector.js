@@ -14,8 +14,7 @@ function worstError(node) {
 function checkLine(check) {
   if (!check) return "";
   if (check.mode === "none") return `<p class="verdict unchecked"><span class="glyph" aria-hidden="true">–</span> not checked: ${escaped(check.reason)}</p>`;
-  const how = check.mode === "elements" ? "each element by central differences" : "along one random direction";
-  return `<p class="verdict ${check.ok ? "ok" : "wrong"}"><span class="glyph" aria-hidden="true">${check.ok ? "✓" : "✗"}</span> ${check.ok ? "agrees" : "disagrees"}<span class="error" data-v="${check.error}">relative error ${short(check.error, 2)}, ${how}</span></p>${check.reason ? `<p class="quiet">${escaped(check.reason)}</p>` : ""}`;
+  return `<p class="verdict ${check.ok ? "ok" : "wrong"}"><span class="glyph" aria-hidden="true">${check.ok ? "✓" : "✗"}</span> ${check.ok ? "agrees" : "disagrees"}<span class="error" data-v="${check.error}">relative error ${short(check.error, 2)}</span></p>${check.reason ? `<p class="quiet">${escaped(check.reason)}</p>` : ""}`;
 }
 
 function gradientView(node, input) {
@@ -97,7 +96,8 @@ function inspect() {
 function nodeView(node, backward) {
   const info = opInfo(node);
   const arrived = node.backward_index !== null;
-  let html = `<div class="head"><p class="phase ${backward ? "backward" : "forward"}">${backward ? "↑ backward" : "↓ forward"} <span>node ${node.id}</span></p><h2>${escaped(title(node))}</h2>${node.scope ? `<p class="path">${escaped(node.scope)}</p>` : ""}${backward ? verdictChip(node) : ""}</div>`;
+  let html = `<div class="head"><p class="phase ${backward ? "backward" : "forward"}">${backward ? "↑ backward" : "↓ forward"} <span>node ${node.id}</span></p><h2>${escaped(label(node))}</h2>${node.scope ? `<p class="path">${escaped(node.scope)}</p>` : ""}${backward ? verdictChip(node) : ""}</div>`;
+  if (backward) html += (forkOf.get(node.id) || []).map(forkView).join("");
   if (info.formula) {
     html += `<section class="part formulas"><h3>${backward ? "Backward" : "Forward"}</h3><div class="math">${formula(backward ? info.derivative : info.formula)}</div>`;
     const numbers = backward ? node.backward_numbers : node.numbers;
@@ -107,11 +107,9 @@ function nodeView(node, backward) {
     html += "</section>";
   }
   if (backward) {
-    const forks = forkOf.get(node.id) || [];
-    html += `<section class="part" id="cotangent"><h3>${isSource(node) ? "Gradient" : "Gradient that arrives"}</h3>${node.cotangents.map((cotangent, i) => !cotangent && node.cotangents.length > 1 ? "" : `${node.cotangents.length > 1 && i ? `<h4>output ${i}</h4>` : ""}${tensorView(cotangent, node.cotangents.length > 1 ? `cotangent, output ${i}` : "cotangent")}`).join("")}</section>`;
-    html += forks.map(forkView).join("");
     if (normOf.has(node.id)) html += normView(normOf.get(node.id));
-    if (node.gradients.length) html += `<section class="part" id="gradients"><h3>Gradients it hands on</h3>${node.gradients.map((_, i) => gradientView(node, i)).join("")}</section>`;
+    html += `<section class="part" id="cotangent"><h3>${isSource(node) ? "Gradient" : "Gradient that arrives"}</h3>${node.cotangents.map((cotangent, i) => !cotangent && node.cotangents.length > 1 ? "" : `${node.cotangents.length > 1 && i ? `<h4>output ${i}</h4>` : ""}${tensorView(cotangent, node.cotangents.length > 1 ? `cotangent, output ${i}` : "cotangent")}`).join("")}</section>`;
+    if (node.gradients.length) html += `<section class="part" id="gradients"><h3>Gradients it hands on</h3>${node.checks.some((check) => check && check.mode !== "none") ? `<p class="lead">Beside them: central differences of this op alone, in float64${node.checks.some((check) => check && check.mode === "direction") ? "; large tensors along one random direction" : ""}.</p>` : ""}${node.gradients.map((_, i) => gradientView(node, i)).join("")}</section>`;
     if (pathsOf.has(node.id)) html += pathView(pathsOf.get(node.id));
     html += valueView(node) + sourceView(node);
   } else {

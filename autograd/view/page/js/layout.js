@@ -5,6 +5,7 @@
 // the last op and follows the skip of each residual sum, so that the residual stream is one straight line; whatever
 // joins a lane from the side is a lane to the right of it.
 
+// In pixels. Chips are beside an op: its parameters and other inputs; narrow ones where there are many lanes.
 const sizes = {width: 168, height: 42, gap: 34, chipWidth: 122, chipHeight: 19, chipGap: 12, gutter: 30, margin: 26};
 
 // A folded scope called again later is another unit: so edges never lead back.
@@ -153,8 +154,13 @@ function makeLayout() {
   for (const unit of units) {
     (rows[unit.row] ||= {units: [], height: sizes.height}).units.push(unit);
     rows[unit.row].height = Math.max(rows[unit.row].height, unit.chips.length * (sizes.chipHeight + 2));
-    if (unit.chips.length) chips[unit.column] = true;
   }
+  // Chips need room of their own only where something stands or passes beside them.
+  for (const unit of units) {
+    const beside = (other) => other.column === unit.column + 1 && other.from < unit.row && unit.row < other.to;
+    if (unit.chips.length && (lanes.some(beside) || rows[unit.row].units.some((other) => other.column === unit.column + 1))) chips[unit.column] = true;
+  }
+  sizes.chipWidth = columns > 3 ? 88 : 122;
   let x = sizes.margin;
   const left = [];
   for (let c = 0; c < columns; ++c) {
@@ -174,7 +180,8 @@ function makeLayout() {
     unit.cx = unit.x + sizes.width / 2;
     unit.cy = unit.y + sizes.height / 2;
   }
-  const layout = {units, unitOf, lanes, rows, edges: units.flatMap((unit) => unit.inputs), width: x + sizes.margin,
+  const right = Math.max(...units.map((unit) => unit.x + sizes.width + (unit.chips.length ? sizes.chipGap + sizes.chipWidth : 0)), 0);
+  const layout = {units, unitOf, lanes, rows, edges: units.flatMap((unit) => unit.inputs), width: right + sizes.margin,
     height: y - sizes.gap + sizes.margin, stream: null, frames: []};
   layout.edges.forEach((edge) => { edge.path = route(edge, rows); });
   layout.stream = streamBand(lanes[0]);
@@ -256,7 +263,7 @@ function frames(layout) {
   }
   const list = [];
   for (const box of boxes.values()) {
-    if (box.units.size < 2) continue;
+    if (box.units.size < 2 || box.scope.items.every((item) => item instanceof Scope && /^\d/.test(item.name))) continue;
     let alone = true;
     for (const row of layout.rows) {
       if (row.y > box.bottom || row.y + row.height < box.top) continue;
@@ -265,7 +272,7 @@ function frames(layout) {
       }
     }
     let depth = 0;
-    for (let at = box.scope.parent; at; at = at.parent) ++depth;
+    for (let at = box.scope.parent; at; at = at.parent) if (boxes.has(at) && at.items.some((item) => !(item instanceof Scope) || !/^\d/.test(item.name))) ++depth;
     if (alone) list.push({...box, depth});
   }
   return list.sort((a, b) => a.depth - b.depth);

@@ -14,7 +14,7 @@ function bars(parts, what) {
   });
   const place = (value) => 100 * (value - low) / (high - low);
   return `<table class="bars"><caption class="hidden">${escaped(what)}</caption><tbody>${rows.map((row) =>
-    `<tr><th scope="row">${escaped(row.name)}</th><td class="bar"><span class="zero" style="left:${place(0)}%"></span><span class="zero" style="left:${place(1)}%"></span><span class="fill ${row.kind}" style="left:${place(row.from)}%;width:${Math.max(0.6, place(row.to) - place(row.from))}%"></span></td><td class="share">${percent(row.share)}</td><td class="note">${row.note}</td></tr>`).join("")}</tbody></table>`;
+    `<tr><th scope="row">${escaped(row.name)}<span class="note">${row.note}</span></th><td class="bar"><span class="zero" style="left:${place(0)}%"></span><span class="zero" style="left:${place(1)}%"></span><span class="fill ${row.kind}" style="left:${place(row.from)}%;width:${Math.max(0.6, place(row.to) - place(row.from))}%"></span></td><td class="share">${percent(row.share)}</td></tr>`).join("")}</tbody></table>`;
 }
 
 // A part's share: its length along the total over the total's. Shares add up to 1.

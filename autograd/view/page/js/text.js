@@ -64,6 +64,8 @@ function label(node) {
   return isSource(node) ? (node.op === "leaf" ? "input" : "constant") : node.op;
 }
 function title(node) { return node.name || (isSource(node) ? label(node) : node.op); }
+// A member of a list is called after it: "blocks.0".
+const scopeName = (scope) => /^\d/.test(scope.name) && scope.parent && scope.parent !== root ? `${(scope.parent.id.includes("…") ? scope.parent.parent : scope.parent).name}.${scope.name}` : scope.name;
 const where = (node) => node.scope ? ` in ${node.scope}` : "";
 
 const glyphs = {ok: "✓", wrong: "✗", unchecked: "–", none: ""};
@@ -84,7 +86,7 @@ function forwardSentence(node) {
   if (node.op === "constant") return `${title(node)}, ${size}, enters; no gradient is asked for it.`;
   if (node.op === "residual_add") return `The branch is added to the residual stream${where(node)}: ${size}, the stream itself stays untouched.`;
   if (node.op.startsWith("layer_norm")) return `layer_norm${where(node)} takes each row's mean away and divides by its spread: ${size}.`;
-  const from = node.inputs.filter(Boolean).map((input) => title(nodes[input.node]));
+  const from = node.inputs.filter(Boolean).map((input) => label(nodes[input.node]));
   return `${node.op}${where(node)} computes ${size} from ${from.slice(0, 3).join(", ")}${from.length > 3 ? " and more" : ""}.`;
 }
 

@@ -4,16 +4,14 @@
 const treeItems = new Map();  // scope id or node id -> li
 let treeSelected = null;
 
-function scopeLabel(scope) { return scope.times && !(scope.items[0].parent === scope && scope.id.includes("…")) ? scope.name : scope.name; }
-
 function treeItem(item, level) {
   if (item instanceof Scope) {
     const open = isOpen(item);
     const tally = item.wrong ? `<span class="glyph wrong">✗${item.wrong > 1 ? item.wrong : ""}<span class="hidden"> ${item.wrong} wrong</span></span>` : item.checked ? `<span class="glyph ok" aria-hidden="true">✓</span>` : "";
-    return `<li role="treeitem" aria-level="${level}" aria-expanded="${open}" aria-selected="false" tabindex="-1" data-scope="${escaped(item.id)}"><span class="row" style="--level:${level}"><span class="twist" aria-hidden="true">${open ? "▾" : "▸"}</span><span class="name">${escaped(scopeLabel(item))}</span>${item.times ? `<span class="times">×${item.times}</span>` : ""}<span class="ops">${plural(item.ops, "op")}</span>${tally}</span>${open ? `<ul role="group">${item.items.map((one) => treeItem(one, level + 1)).join("")}</ul>` : ""}</li>`;
+    return `<li role="treeitem" aria-level="${level}" aria-expanded="${open}" aria-selected="false" tabindex="-1" data-scope="${escaped(item.id)}"><span class="row" style="--level:${level}"><span class="twist" aria-hidden="true">${open ? "▾" : "▸"}</span><span class="name">${escaped(item.name)}</span>${item.times ? `<span class="times">×${item.times}</span>` : ""}<span class="ops">${plural(item.ops, "op")}</span>${tally}</span>${open ? `<ul role="group">${item.items.map((one) => treeItem(one, level + 1)).join("")}</ul>` : ""}</li>`;
   }
   const glyph = item.verdict === "none" ? "" : `<span class="glyph ${item.verdict}">${glyphs[item.verdict]}<span class="hidden"> ${verdictWords[item.verdict]}</span></span>`;
-  return `<li role="treeitem" aria-level="${level}" aria-selected="false" tabindex="-1" data-node="${item.id}"><span class="row${isSource(item) ? " source" : ""}" style="--level:${level}"><span class="name">${escaped(label(item))}</span>${forkOf.has(item.id) ? `<span class="forks" title="used more than once">⑂</span>` : ""}${glyph}</span></li>`;
+  return `<li role="treeitem" aria-level="${level}" aria-selected="false" tabindex="-1" data-node="${item.id}"><span class="row${isSource(item) ? " source" : ""}" style="--level:${level}"><span class="name">${escaped(label(item))}</span>${forkOf.has(item.id) ? `<svg class="forks" width="12" height="12" role="img" aria-label="used more than once"><path d="M6 11V6L2 1M6 6L10 1"/></svg>` : ""}${glyph}</span></li>`;
 }
 
 function drawTree() {
