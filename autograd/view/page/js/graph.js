@@ -15,7 +15,7 @@ function relayout() {
 
 function fit() {
   const room = $("graph-scroll").clientWidth;
-  const snug = Math.max(0.62, Math.min(1.12, room / layout.width));
+  const snug = Math.max(0.56, Math.min(1.12, room / layout.width));
   scale = snug * state.zoom;
   const svg = $("graph");
   svg.setAttribute("viewBox", `0 0 ${layout.width} ${layout.height}`);
@@ -100,12 +100,12 @@ function edgeSvg(edge, near) {
   const {step} = state, passed = edge.uses.some((use) => hasGradient(nodes[use.node], step) && nodes[use.node].gradients[use.input]);
   const computed = edge.uses.some((use) => isComputed(nodes[use.node], step));
   let html = `<path class="edge ${edge.kind}${computed ? " computed" : ""}${near ? " near" : ""}" d="${edge.path}"/>`;
-  if (passed) html += `<path class="edge gradient${near ? " near" : ""}" d="${edge.path}" stroke-width="${(1.6 + 5.4 * Math.sqrt(edge.norm / strongest || 0)).toFixed(1)}"/>`;
+  if (passed) html += `<path class="edge gradient${near ? " near" : ""}" d="${edge.path}" style="stroke-width:${(1.6 + 5.4 * Math.sqrt(edge.norm / strongest || 0)).toFixed(1)}"/>`;
   return html;
 }
 
 function draw() {
-  const pane = $("graph-scroll"), svg = $("graph"), unit = currentUnit(), node = nodeAt(state.step), backward = isBackward(state.step);
+  const pane = $("graph-scroll"), svg = $("graph"), node = nodeAt(state.step);
   let margin = 300, html, count;
   do {
     const top = pane.scrollTop / scale - margin, bottom = (pane.scrollTop + pane.clientHeight) / scale + margin;
@@ -120,7 +120,7 @@ function draw() {
     }
     for (const edge of layout.edges) {
       if (edge.bottom < top || edge.top > bottom) continue;
-      const mine = node && (backward ? edge.to === unit && edge.uses.some((use) => use.node === node.id) : edge.to === unit && edge.uses.some((use) => use.node === node.id));
+      const mine = node && edge.uses.some((use) => use.node === node.id);
       count += 1;
       html += edgeSvg(edge, mine);
     }
@@ -136,7 +136,7 @@ function draw() {
     }
     margin -= 150;
   } while (count > mostElements && margin >= -150);
-  svg.innerHTML = `<defs><clipPath id="none"/></defs>${html}`;
+  svg.innerHTML = html;
   svg.dataset.elements = count;
 }
 

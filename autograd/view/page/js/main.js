@@ -168,7 +168,7 @@ const helpHtml = `<form method="dialog"><h2 id="help-title">Keys</h2><dl>
   <h2>Reading it</h2><dl>
   <dt><svg width="34" height="22" aria-hidden="true"><rect class="box" x="1" y="1" width="32" height="20" rx="5"/><rect class="forward" x="5" y="5" width="4" height="12" rx="2"/></svg></dt><dd>bar on the left: the value is computed</dd>
   <dt><svg width="34" height="22" aria-hidden="true"><rect class="box" x="1" y="1" width="32" height="20" rx="5"/><rect class="backward" x="25" y="5" width="4" height="12" rx="2"/></svg></dt><dd>bar on the right: its gradient has arrived</dd>
-  <dt><svg width="34" height="22" aria-hidden="true"><path class="edge gradient" d="M2 6H32" stroke-width="2"/><path class="edge gradient" d="M2 15H32" stroke-width="6"/></svg></dt><dd>a gradient passed here; wider: of larger norm</dd>
+  <dt><svg width="34" height="22" aria-hidden="true"><path class="edge gradient" d="M2 6H32" style="stroke-width:2"/><path class="edge gradient" d="M2 15H32" style="stroke-width:6"/></svg></dt><dd>a gradient passed here; wider: of larger norm</dd>
   <dt><span class="glyph ok">✓</span> <span class="glyph wrong">✗</span> –</dt><dd>agrees with finite differences, disagrees, not checked</dd></dl>
   <p>The address keeps the step and what is open: a link or a bookmark leads back here.</p>
   <button class="close" value="close">Close</button></form>`;

@@ -95,7 +95,7 @@ function pathView(path) {
   const every = Math.ceil(count / 9);
   return `<section class="part" id="paths"><h3>How many branches the gradient crossed</h3>
     <p class="lead">Down this residual stream of ${plural(path.stream.length, "branch").replace("branchs", "branches")}: paths that cross at most <b>${few}</b> carry <b>${percent(sum)}</b> of the gradient.</p>
-    <svg class="paths" viewBox="0 0 ${count * width} ${height + 20}" role="img" aria-label="Share of the gradient by the number of branches crossed; the table that follows holds the numbers">${shares.map(bar).join("")}
+    <svg class="paths" style="max-width:${Math.min(440, count * 34)}px" viewBox="0 0 ${count * width} ${height + 20}" role="img" aria-label="Share of the gradient by the number of branches crossed; the table that follows holds the numbers">${shares.map(bar).join("")}
     ${shares.map((share, k) => k % every === 0 ? `<text x="${k * width + width / 2}" y="${height + 15}" text-anchor="middle">${k}</text>` : "").join("")}</svg>
     <details class="more"><summary>numbers<span class="hidden"> of the path lengths</span></summary><table class="numbers"><caption class="hidden">Share of the gradient by branches crossed</caption><thead><tr><th scope="col">crossed</th><th scope="col">share</th><th scope="col">norm</th></tr></thead><tbody>${shares.map((share, k) => `<tr><th scope="row">${k}</th><td data-v="${share}">${short(share)}</td><td>${short(path.norms[k])}</td></tr>`).join("")}</tbody></table><p class="kind">sum ${short(path.sum, 6)}</p></details></section>`;
 }
