@@ -67,7 +67,8 @@ class GradientSink {
   virtual void add(std::int64_t input, Tensor dx) = 0;
 
   // Memory to add to, instead of a tensor to hand over: contiguous, of the input's shape and dtype. A `fresh` one holds
-  // rubbish and must be written whole. Only while grad mode is off: writes are not recorded.
+  // rubbish and must be written whole. Only while grad mode is off: writes are not recorded. Good until the sink is
+  // called again, since another input may be the same tensor.
   struct Accumulator {
     Tensor tensor;
     bool fresh = false;

@@ -73,27 +73,27 @@ void norm_backward(const Node& node, const Tensor& cotangent, GradientSink& dx, 
   const Tensor dy = dense(cotangent), x = dense(node.input(0)), mean = node.output(1), spread = node.output(2);
   const Tensor scale = node.has_input(1) ? dense(node.input(1)) : Tensor();
   const std::int64_t n = x.size(1), R = n > 0 ? x.size(0) : 0;
-  GradientSink::Accumulator out[3];
-  for (int i : {0, 1, 2}) {
-    if (i < node.input_count() && node.has_input(i) && dx.needs(i)) out[i] = dx.accumulator(i);
-  }
+  bool wanted[3];
+  for (int i : {0, 1, 2}) wanted[i] = i < node.input_count() && node.has_input(i) && dx.needs(i);
+  const GradientSink::Accumulator out = wanted[0] ? dx.accumulator(0) : GradientSink::Accumulator{};
   const std::int64_t blocks = block_count(R, n * 8);
   const Tensor sums = zeros({2, blocks, n}, x.dtype());
   dispatch_float(node.info().name, x.dtype(), [&](auto t) {
     using T = decltype(t);
     const T* weights = scale.defined() ? scale.data<T>() : nullptr;
-    T* to = out[0].tensor.defined() ? out[0].tensor.mutable_data<T>() : nullptr;
+    T* to = out.tensor.defined() ? out.tensor.mutable_data<T>() : nullptr;
     T* part[] = {nullptr, sums.mutable_data<T>(), sums.mutable_data<T>() + blocks * n};
     const T *from = x.data<T>(), *d = dy.data<T>(), *m = mean.data<T>(), *s = spread.data<T>();
     parallel_for(blocks, [&](std::int64_t block) {
       const auto [begin, end] = block_range(R, blocks, block);
       kernel(NormBackward<T>{end - begin, n, from + begin * n, weights, m + begin, s + begin, d + begin * n,
-                             to != nullptr ? to + begin * n : nullptr, !out[0].fresh,
-                             out[1].tensor.defined() ? part[1] + block * n : nullptr,
-                             out[2].tensor.defined() ? part[2] + block * n : nullptr});
+                             to != nullptr ? to + begin * n : nullptr, !out.fresh,
+                             wanted[1] ? part[1] + block * n : nullptr, wanted[2] ? part[2] + block * n : nullptr});
     });
     for (int i : {1, 2}) {
-      if (out[i].tensor.defined()) column_sums(part[i], blocks, n, out[i].tensor.mutable_data<T>(), !out[i].fresh);
+      if (!wanted[i]) continue;
+      const auto [target, fresh] = dx.accumulator(i);  // one after the other: scale and shift may be the same tensor
+      column_sums(part[i], blocks, n, target.template mutable_data<T>(), !fresh);
     }
   });
 }

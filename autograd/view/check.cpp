@@ -25,14 +25,14 @@ struct Accuracy {
 
 // The difference is in float64 and good to 1e-7 or better; where the gradient is, too, the tolerance is that of
 // gradcheck. A recorded float32 gradient is a sum of rounded products: the op's own rounding is some 1e-6 of its terms,
-// which floor_of() allows for, and a tolerance of 1e-3 stands well above that and well below any error in a formula. An
-// op that gives float32 out whatever it is given (a conversion) hides its difference in rounding unless the step is
-// large, as in gradcheck for float32.
+// which floor_of() and Replay::rounding() allow for, and a tolerance of 1e-4 stands well above that and well below any
+// error in a formula. An op that gives float32 out whatever it is given (a conversion) hides its difference in rounding
+// unless the step is large, as in gradcheck for float32.
 Accuracy accuracy_of(DType gradient, const Replay& replay) {
   const bool coarse = replay.epsilon() > 1e-10;
   const double epsilon = gradient == float32 ? 1.2e-7 : 2.2e-16;
   if (coarse) return {5e-3, 2e-2, epsilon};
-  return {5e-6, gradient == float32 ? 1e-3 : 1e-6, epsilon};
+  return {5e-6, gradient == float32 ? 1e-4 : 1e-6, epsilon};
 }
 
 std::vector<double> terms(const Sides& sides, const std::vector<double>& weights) {
@@ -125,7 +125,8 @@ class InputCheck {
         shown.push_back(differences[i].central);
         continue;
       }
-      if (!verdict.right && looks++ < kSecondLooks) verdict = look_again(line, gradient_[i], scale, check.reason);
+      if (!verdict.right && looks++ < kSecondLooks)
+        verdict = look_again(line, gradient_[i], differences[i], scale, check.reason);
       ++judged;
       check.error = std::isnan(verdict.error) ? INFINITY : std::max(check.error, verdict.error);
       if (!verdict.right && (check.ok || verdict.error > worst.error)) worst = verdict;
@@ -152,7 +153,7 @@ class InputCheck {
     const Difference difference = look(line, accuracy_.step, &scale);
     if (!std::isfinite(difference.central)) return {.reason = "the difference is not finite"};
     Verdict verdict = first_look(check.gradient, difference, standard(scale));
-    if (!verdict.right) verdict = look_again(line, check.gradient, scale, check.reason);
+    if (!verdict.right) verdict = look_again(line, check.gradient, difference, scale, check.reason);
     check.numeric = verdict.numeric.central;
     check.error = std::isnan(verdict.error) ? INFINITY : verdict.error;
     check.ok = verdict.right;
@@ -171,8 +172,15 @@ class InputCheck {
   // relative_error() measures by a hundredth of the largest gradient.
   Standard standard(double scale) const { return {accuracy_.tolerance, 100 * scale, true, true}; }
 
-  // Kinks of single outputs first; then other steps, as gradcheck does.
-  Verdict look_again(const Line& line, double gradient, double scale, std::string& note) const {
+  // Where a first look fails: rounding of a float32 record, then kinks of single outputs, then other steps, as in
+  // gradcheck. `scale` grows by what rounding allows.
+  Verdict look_again(const Line& line, double gradient, const Difference& difference, double& scale,
+                     std::string& note) {
+    if (accuracy_.epsilon > 1e-10) {
+      scale = std::max(scale, kNoiseMargin * rounding(line) / accuracy_.tolerance);
+      const Verdict verdict = first_look(gradient, difference, standard(scale));
+      if (verdict.right) return verdict;
+    }
     const Sides wide = replay_.sides(line, accuracy_.step), narrow = replay_.sides(line, accuracy_.step / 100);
     const Interval interval = slopes(wide, narrow, replay_.centre(), replay_.weights());
     const double slack = accuracy_.tolerance * scale;
@@ -182,7 +190,7 @@ class InputCheck {
       verdict.analytic = gradient;
       verdict.numeric.central = std::clamp(gradient, interval.low, interval.high);
       verdict.error = relative_error(gradient, verdict.numeric.central, 100 * scale);
-      note = "a kink: any slope between the left and the right one is right";
+      if (interval.high - interval.low > slack) note = "a kink: any slope between the left and the right one is right";
       return verdict;
     }
     std::vector<Sides> steps;
@@ -190,6 +198,15 @@ class InputCheck {
       steps.push_back(replay_.sides(line, ladder_step(i) * accuracy_.step));
     }
     return second_look(gradient, differences(steps, replay_.centre(), replay_.weights()), standard(scale));
+  }
+
+  // Of the gradient: the largest of its elements', or what a derivative along a direction of length 1 comes to.
+  double rounding(const Line& line) {
+    if (!rounding_.has_value()) rounding_ = replay_.rounding(input_);
+    double most = 0;
+    for (double change : *rounding_) most = std::isfinite(change) ? std::max(most, std::abs(change)) : most;
+    if (line.is_element() || rounding_->empty()) return most;
+    return std::min(most, length(*rounding_) / std::sqrt(static_cast<double>(rounding_->size())));
   }
 
   std::vector<std::int64_t> sizes() const {
@@ -214,6 +231,7 @@ class InputCheck {
   Shape shape_;
   std::vector<double> gradient_;
   Accuracy accuracy_;
+  std::optional<std::vector<double>> rounding_;  // made on first use
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An op's formula with the numbers of one element put in.
+// An op's formula with the numbers of one element put in: the first.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace prenorm::view {
 
-// "y[0, 1] = 1.2 + 0.5 = 1.7"; where an op has no formula of its own here, its value: "y[0, 1] = 1.7". Empty where the
-// output is.
+// "y[0, 1] = 1.2 + 0.5 = 1.7". Where an op has no formula in the table, or the formula does not give the recorded value
+// (an option that it does not cover), the value alone: "y[0, 1] = 1.7". Empty where the output has no elements.
 std::string numbers_of(const RecordedNode& node);
-// The same for the gradient of its first input that got one: "dx[0, 1] = dy = 0.3".
+// The same for each gradient that the node gave, one after the other: "da[0] = dy * b = 2 * 3 = 6; db[0] = …".
 std::string backward_numbers_of(const RecordedNode& node, const NodeTrace& trace);
 
 }  // namespace prenorm::view

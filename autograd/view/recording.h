@@ -34,12 +34,12 @@ class Record;
 
 // A deliberately wrong backward, to see where it shows: the export redoes the backward pass from the recorded nodes.
 struct BreakIt {
-  std::string op;          // the first recorded node of this op that backward reached…
+  std::string op = {};     // the first recorded node of this op that backward reached…
   std::int64_t node = -1;  // …or this node, by its id in the export
   // "sign", "factor 1.01" (any number), "nothing is passed on"; "= for +=": the parts that arrive at the node's value
   // overwrite each other instead of adding up; for norms "the mean part is not taken away", "the x_hat part is not
   // taken away", "it is not divided by sigma".
-  std::string fault;
+  std::string fault = {};
 };
 
 struct Options {

@@ -8,6 +8,7 @@
 
 #include "autograd/gradcheck/inputs.h"
 #include "autograd/ops.h"
+#include "autograd/view/trace.h"
 
 namespace prenorm::view {
 namespace {
@@ -26,18 +27,22 @@ Tensors converted(const Tensors& tensors, bool to_float64) {
   return out;
 }
 
-// The largest difference, relative to the largest value; infinite where one is finite and the other is not.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0, largest = 0;
+// The largest absolute value; what is not finite is left out.
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (double value : values) most = std::isfinite(value) ? std::max(most, std::abs(value)) : most;
+  return most;
+}
+
+// Infinite where one is finite and the other is not.
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return INFINITY;
     most = std::max(most, std::abs(a[i] - b[i]));
   }
-  for (double value : b) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  return most == 0 ? 0 : most / largest;
+  return most;
 }
 
 double length(const std::vector<double>& values) {
@@ -48,7 +53,7 @@ double length(const std::vector<double>& values) {
 
 }  // namespace
 
-Replay::Replay(const RecordedNode& node, const Tensors& cotangents) : node_(node) {
+Replay::Replay(const RecordedNode& node, const Tensors& cotangents) : node_(node), cotangents_(cotangents) {
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     if (!cotangents[i].defined()) continue;
     used_.push_back(i);
@@ -75,13 +80,20 @@ Replay::Replay(const RecordedNode& node, const Tensors& cotangents) : node_(node
   }
 }
 
-// Far from exact equality: what was recorded may be float32, and an op of another value is far off.
+// Far from exact equality: what was recorded may be float32, and an op of another value is far off. An output that is a
+// small difference of large inputs may be all rounding.
 bool Replay::reproduces(const Tensors& outputs) const {
+  double inputs = 0;
+  for (const Tensor& input : inputs_) {
+    if (input.defined() && is_float(input.dtype())) inputs = std::max(inputs, largest(input.to_vector<double>()));
+  }
   return std::all_of(used_.begin(), used_.end(), [&](std::size_t i) {
     const Tensor &again = outputs[i], &recorded = node_.outputs[i];
     if (again.shape() != recorded.shape()) return false;
-    const double tolerance = recorded.dtype() == float32 ? 1e-3 : 1e-9;
-    return distance(again.to_vector<double>(), recorded.to_vector<double>()) <= tolerance;
+    const std::vector<double> expected = recorded.to_vector<double>();
+    const bool single = recorded.dtype() == float32;
+    const double tolerance = (single ? 1e-3 : 1e-9) * largest(expected) + 16 * epsilon_of(recorded.dtype()) * inputs;
+    return largest_difference(again.to_vector<double>(), expected) <= tolerance;
   });
 }
 
@@ -91,6 +103,34 @@ std::vector<double> Replay::run() const {
   Tensors used;
   for (std::size_t i : used_) used.push_back(outputs[i]);
   return flatten(used);
+}
+
+std::vector<double> Replay::rounding(std::int64_t input) const {
+  const auto at = static_cast<std::size_t>(input);
+  const NoGrad no_grad;
+  RecordedNode again;
+  again.node = node_.node;
+  again.inputs = node_.inputs;
+  again.input_values = inputs_;
+  std::vector<bool> wanted(again.inputs.size(), false);
+  wanted[at] = true;
+  const Tensors cotangents = converted(cotangents_, true);
+  const auto gradient = [&](bool rounded) {
+    again.outputs = node_.node->forward(inputs_);
+    for (Tensor& output : again.outputs) {
+      if (rounded && output.defined() && output.dtype() == float64) output = to(to(output, float32), float64);
+    }
+    const Tensor dx = backward_of(again, cotangents, wanted)[at];
+    return dx.defined() ? dx.to_vector<double>() : std::vector<double>();
+  };
+  try {
+    const std::vector<double> exact = gradient(false);
+    std::vector<double> change = gradient(true);
+    for (std::size_t i = 0; i < change.size(); ++i) change[i] -= exact[i];
+    return change;
+  } catch (const std::exception&) {
+    return {};  // this backward does not run in float64
+  }
 }
 
 std::vector<double> Replay::input(std::int64_t index) const {

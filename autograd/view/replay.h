@@ -27,6 +27,11 @@ class Replay {
   std::vector<double> input(std::int64_t index) const;             // its values
   std::int64_t elements() const;                                   // of all inputs and outputs together
 
+  // How much rounding the outputs to float32 changes the gradient of an input, by element: what a recorded float32
+  // gradient cannot know better. By the node's own backward in float64, from exact outputs and from rounded ones. Far
+  // more than the gradient's own last digit where it is a small difference of large numbers (softmax near 0 or 1).
+  std::vector<double> rounding(std::int64_t input) const;
+
   // The outputs beside the inputs as they are: `line.variable` is the input's number.
   Sides sides(const Line& line, double step) const;
 
@@ -35,6 +40,7 @@ class Replay {
   bool reproduces(const Tensors& outputs) const;
 
   const RecordedNode& node_;
+  Tensors cotangents_;
   std::vector<std::size_t> used_;  // numbers of the outputs that have a cotangent
   Tensors inputs_;
   std::vector<double> weights_, centre_;
