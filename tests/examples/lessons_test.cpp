@@ -197,7 +197,7 @@ const std::map<std::string, Expected> kLessons{
                "the unbiased form");
         expect(matches(out, "(standard.* 1\\.7320  -0\\.5773  -0\\.5773  -0\\.5773)\n").size() == 1,
                "the standard form");
-        expect(matches(out, "= their sum (.*)\n") == matches(out, "dx, by backward (.*)\n"), "the routes' sum is dx");
+        expect(matches(out, "= their sum +(.*)\n") == matches(out, "dx, by backward +(.*)\n"), "the routes' sum is dx");
         expect(fork_at(page, "x")["parts"].size() == 3, "three routes meet at x");
         expect(std::abs(sum(gradient_of(page, "x"))) < 1e-12, "the page's gradient sums to zero");
       }}},
@@ -206,13 +206,13 @@ const std::map<std::string, Expected> kLessons{
       [](const std::string& out, const json& page) {
         expect_number(out, "largest difference from lesson 7's primitives: (\\S+)", 0, 1e-12);
         expect_number(out, "ratio of their lengths: (\\S+)", 0.4999, 0.5001);
-        expect(matches(out, "= dx (.*)\n") == matches(out, "dx, by backward (.*)\n"), "the parts give dx");
+        expect(matches(out, "= dx +(.*)\n") == matches(out, "dx, by backward +(.*)\n"), "the parts give dx");
         expect(page["norms"].size() == 1 && !page["norms"][0]["mean_part"].is_null(), "the norm's parts in the page");
       }}},
     {"09_residual",
      {{},
       [](const std::string& out, const json& page) {
-        expect(matches(out, "their sum (.*)\n") == matches(out, "dL/dx, by backward (.*)\n"), "I g + J^T g is dL/dx");
+        expect(matches(out, "their sum +(.*)\n") == matches(out, "dL/dx, by backward +(.*)\n"), "I g + J^T g is dL/dx");
         const double with = number(out, "with the skip +\\|dL/dx\\| = (\\S+)");
         const double without = number(out, "without +\\|dL/dx\\| = (\\S+)");
         expect(with > 1 && without < 0.1, "the gradient with and without the skip");
