@@ -16,6 +16,7 @@ constexpr std::int64_t kFeatures = 8, kDepth = 16;
 struct Branch {
   Tensor w1, w2;  // F(x) = w2 relu(w1 norm(x))
   Tensor operator()(const Tensor& x) const { return linear(relu(linear(layer_norm(x), w1)), w2); }
+  Branch copy() const { return {w1.detach().requires_grad_(), w2.detach().requires_grad_()}; }
 };
 
 Tensor weight() {
@@ -45,21 +46,27 @@ void show(const Lesson& lesson) {
   print("their sum", g + branch_part);
   print("dL/dx, by backward", x.grad());
 
-  // Sixteen, with and without.
+  // Sixteen, with and without: the same weights, each stack with copies of its own.
   view::Recording run;
   const Tensor with = start.detach().requires_grad_(), without = start.detach().requires_grad_();
   Tensors stream{with};
   Tensor plain = without;
   for (std::size_t l = 0; l < kDepth; ++l) {
-    const Scope layer("with_skip." + std::to_string(l));
-    stream.push_back(residual_add(stream[l], branches[l](stream[l])));
-    stream.back().retain_grad();
+    const std::string with_path = "with_skip." + std::to_string(l), path = "without." + std::to_string(l);
+    const Branch branch = branches[l].copy(), same = branches[l].copy();
+    run.name({{with_path + ".w1", branch.w1},
+              {with_path + ".w2", branch.w2},
+              {path + ".w1", same.w1},
+              {path + ".w2", same.w2}});
+    {
+      const Scope layer(with_path);
+      stream.push_back(residual_add(stream[l], branch(stream[l])));
+      stream.back().retain_grad();
+    }
+    const Scope layer(path);
+    plain = same(plain);
   }
   stream.back().backward(g);
-  for (std::size_t l = 0; l < kDepth; ++l) {
-    const Scope layer("without." + std::to_string(l));
-    plain = branches[l](plain);
-  }
   plain.backward(g);
   run.name({{"with_skip.x", with}, {"without.x", without}});
   lesson.page(run);

@@ -19,14 +19,23 @@ struct Setting {
   bool pre;
 };
 
-// The loss of a stack with random weights, and the last block's W2.
-std::pair<Tensor, Tensor> stack(const Setting& s, std::uint64_t seed) {
+struct Run {
+  Tensor loss;
+  NamedTensors weights;  // of the blocks; the last one is the last block's W2
+};
+
+Run stack(const Setting& s, std::uint64_t seed) {
   manual_seed(seed);
   const auto weight = [&s](std::int64_t rows) {
     return normal({rows, s.d}, 0, 1 / std::sqrt(s.d), {.dtype = float64, .requires_grad = true});
   };
-  Tensors w;  // query, key, value, output, W1, W2 of each block
-  for (std::int64_t i = 0; i < 6 * s.depth; ++i) w.push_back(weight(s.d));
+  const std::string order = s.pre ? "pre." : "post.";
+  NamedTensors w;
+  for (std::int64_t l = 0; l < s.depth; ++l) {
+    for (const char* name : {".attn.query", ".attn.key", ".attn.value", ".attn.output", ".ffn.w1", ".ffn.w2"}) {
+      w.push_back({order + "block." + std::to_string(l) + name, weight(s.d)});
+    }
+  }
   Tensor x = randn({s.T, s.d}, {.dtype = float64, .requires_grad = true});
   const Tensor head = weight(s.V), targets = randint(0, s.V, {s.T});
 
@@ -34,19 +43,20 @@ std::pair<Tensor, Tensor> stack(const Setting& s, std::uint64_t seed) {
     return s.pre ? residual_add(stream, branch(layer_norm(stream))) : layer_norm(residual_add(stream, branch(stream)));
   };
   for (std::size_t l = 0; l < static_cast<std::size_t>(s.depth); ++l) {
-    const Tensor* block = &w[6 * l];
+    const auto block = [&w, l](std::size_t i) { return w[6 * l + i].tensor; };
     const Scope scope("block." + std::to_string(l));
-    x = around(x, [block](const Tensor& h) {
+    x = around(x, [&block](const Tensor& h) {
       const Scope attention("attn");
-      const Tensor q = linear(h, block[0]), k = linear(h, block[1]), v = linear(h, block[2]);
-      return linear(scaled_dot_product_attention(q, k, v, {}, {.causal = true}).y, block[3]);
+      const Tensor q = linear(h, block(0)), k = linear(h, block(1)), v = linear(h, block(2));
+      return linear(scaled_dot_product_attention(q, k, v, {}, {.causal = true}).y, block(3));
     });
-    x = around(x, [block](const Tensor& h) {
+    x = around(x, [&block](const Tensor& h) {
       const Scope feed_forward("ffn");
-      return linear(relu(linear(h, block[4])), block[5]);
+      return linear(relu(linear(h, block(4))), block(5));
     });
   }
-  return {cross_entropy(linear(s.pre ? layer_norm(x) : x, head), targets), w.back()};
+  const Tensor loss = cross_entropy(linear(s.pre ? layer_norm(x) : x, head), targets);
+  return {loss, w};
 }
 
 // Prints the gradient by depth; returns the slope of its logarithm against log L, by least squares.
@@ -55,8 +65,8 @@ double slope(bool pre) {
   for (const std::int64_t depth : {2, 4, 8, 16}) {
     double mean = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
-      const auto [loss, w2] = stack({.d = 64, .T = 8, .V = 32, .depth = depth, .pre = pre}, seed);
-      mean += length(grad({loss}, {w2})[0]) / 6;
+      const Run run = stack({.d = 64, .T = 8, .V = 32, .depth = depth, .pre = pre}, seed);
+      mean += length(grad({run.loss}, {run.weights.back().tensor})[0]) / 6;
     }
     std::printf("  %4s-norm, L = %2d: |dL/dW2| of the last block %.3f  %s\n", pre ? "pre" : "post",
                 static_cast<int>(depth), mean, std::string(static_cast<std::size_t>(20 * mean), '#').c_str());
@@ -75,7 +85,9 @@ void show(const Lesson& lesson) {
   view::Recording run;  // both orders, in small
   for (const bool order : {true, false}) {
     const Scope scope(order ? "pre" : "post");
-    stack({.d = 8, .T = 4, .V = 6, .depth = 2, .pre = order}, /*seed=*/0).first.backward();
+    const Run one = stack({.d = 8, .T = 4, .V = 6, .depth = 2, .pre = order}, /*seed=*/0);
+    one.loss.backward();
+    run.name(one.weights);
   }
   lesson.page(run,
               {.note = "The same small stack twice, with the norm before and after each branch. Look where the norms "

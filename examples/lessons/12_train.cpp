@@ -1,6 +1,6 @@
 // Lesson 12: train the pre-norm model.
 //
-// All the parts together: TinyLM with four blocks learns that the next token is this one plus 3, modulo 12. Before and
+// All the parts together: TinyLM with three blocks learns that the next token is this one plus 3, modulo 12. Before and
 // after, the gradient at the bottom of the stack is taken apart by the number of branches that it crossed on its way
 // (x = x + f(x) passes v as v + J^T v; v_k <- v_k + J^T v_(k-1) keeps the parts apart): training moves it to longer
 // ways.
@@ -14,7 +14,7 @@
 using namespace prenorm;
 using namespace prenorm::lessons;
 
-constexpr std::int64_t kVocab = 12, T = 8, kBlocks = 4;
+constexpr std::int64_t kVocab = 12, T = 8, kBlocks = 3;
 constexpr int kSteps = 150;
 
 Tensor tokens(std::int64_t B) { return mod(randint(0, kVocab, {B, 1}) + 3 * arange(T + 1), kVocab); }
@@ -104,8 +104,8 @@ void show(const Lesson& lesson) {
   view::Recording run;
   run.name(model.parameters());
   model.zero_grad();
-  loss_of(model, slice(one, 1, 0, 6)).backward();
-  lesson.page(run, {.note = "The trained model, forward and backward once, on five tokens."});
+  loss_of(model, slice(one, 1, 0, 4)).backward();
+  lesson.page(run, {.note = "The trained model, forward and backward once, on three tokens."});
 }
 
 int main(int argc, char** argv) {

@@ -281,7 +281,7 @@ def train(out):
         for k, share in enumerate(re.findall(rf"\d: {NUMBER}", shares)):
             p.column(60 + 44 * k + offset, 186, 50 * float(share), 14, colour)
         p.text(410, 140 + offset, when, colour)
-    for k in range(9):
+    for k in range(7):
         p.text(75 + 44 * k, 204, str(k), GREY, "middle", 11)
     first, last = every(out, rf"loss {NUMBER} at the first step, {NUMBER} at")[0]
     p.text(468, 20, f"loss {first:.2f} → {last:.2f}", GREEN, "end")

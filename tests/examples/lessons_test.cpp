@@ -254,18 +254,18 @@ const std::map<std::string, Expected> kLessons{
         const std::vector<std::string> crossed = matches(out, "on average (\\S+) branches");
         expect(crossed.size() == 2, "path lengths before and after");
         if (crossed.size() == 2) expect(std::stod(crossed[1]) > std::stod(crossed[0]), "training lengthens the ways");
-        for (const std::string& shares : matches(out, "    (0: .* 8: \\S+)\n")) {
+        for (const std::string& shares : matches(out, "    (0: .* 6: \\S+)\n")) {
           double total = 0;
           for (const std::string& share : matches(shares, "[0-9]: (\\S+)")) total += std::stod(share);
           expect(std::abs(total - 1) < 0.005, "the shares add up to 1: " + shares);
         }
-        expect(matches(out, "    block [0-3] \\|(.{50})\\|\n").size() == 4, "the heat-map");
+        expect(matches(out, "    block [0-2] \\|(.{50})\\|\n").size() == 3, "the heat-map");
         const std::vector<std::string> attention = matches(out, "    at [0-7] \\|(.{16})\\|\n");
         expect(attention.size() == 8, "the attention map");
         for (std::size_t t = 0; t < attention.size(); ++t) {
           expect(attention[t].substr(2 * t + 2).find_first_not_of(' ') == std::string::npos, "no look at what comes");
         }
-        expect(page["paths"].size() == 1 && page["paths"][0]["stream"].size() == 8, "the page's residual stream");
+        expect(page["paths"].size() == 1 && page["paths"][0]["stream"].size() == 6, "the page's residual stream");
       }}},
 };
 
