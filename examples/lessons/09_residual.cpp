@@ -52,21 +52,21 @@ void show(const Lesson& lesson) {
   Tensors stream{with};
   Tensor plain = without;
   for (std::size_t l = 0; l < kDepth; ++l) {
-    const std::string with_path = "with_skip." + std::to_string(l), path = "without." + std::to_string(l);
-    const Branch branch = branches[l].copy(), same = branches[l].copy();
-    run.name({{with_path + ".w1", branch.w1},
-              {with_path + ".w2", branch.w2},
-              {path + ".w1", same.w1},
-              {path + ".w2", same.w2}});
-    {
-      const Scope layer(with_path);
-      stream.push_back(residual_add(stream[l], branch(stream[l])));
-      stream.back().retain_grad();
-    }
+    const std::string path = "with_skip." + std::to_string(l);
+    const Branch branch = branches[l].copy();
+    run.name({{path + ".w1", branch.w1}, {path + ".w2", branch.w2}});
     const Scope layer(path);
-    plain = same(plain);
+    stream.push_back(residual_add(stream[l], branch(stream[l])));
+    stream.back().retain_grad();
   }
   stream.back().backward(g);
+  for (std::size_t l = 0; l < kDepth; ++l) {
+    const std::string path = "without." + std::to_string(l);
+    const Branch branch = branches[l].copy();
+    run.name({{path + ".w1", branch.w1}, {path + ".w2", branch.w2}});
+    const Scope layer(path);
+    plain = branch(plain);
+  }
   plain.backward(g);
   run.name({{"with_skip.x", with}, {"without.x", without}});
   lesson.page(run);

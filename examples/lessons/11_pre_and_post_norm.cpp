@@ -21,7 +21,7 @@ struct Setting {
 
 struct Run {
   Tensor loss;
-  NamedTensors weights;  // of the blocks; the last one is the last block's W2
+  NamedTensors inputs;  // the last one is the last block's W2
 };
 
 Run stack(const Setting& s, std::uint64_t seed) {
@@ -36,8 +36,9 @@ Run stack(const Setting& s, std::uint64_t seed) {
       w.push_back({order + "block." + std::to_string(l) + name, weight(s.d)});
     }
   }
-  Tensor x = randn({s.T, s.d}, {.dtype = float64, .requires_grad = true});
+  const Tensor x0 = randn({s.T, s.d}, {.dtype = float64, .requires_grad = true});
   const Tensor head = weight(s.V), targets = randint(0, s.V, {s.T});
+  Tensor x = x0;
 
   const auto around = [&s](const Tensor& stream, auto&& branch) {
     return s.pre ? residual_add(stream, branch(layer_norm(stream))) : layer_norm(residual_add(stream, branch(stream)));
@@ -56,6 +57,7 @@ Run stack(const Setting& s, std::uint64_t seed) {
     });
   }
   const Tensor loss = cross_entropy(linear(s.pre ? layer_norm(x) : x, head), targets);
+  w.insert(w.begin(), {{order + "x0", x0}, {order + "head", head}});
   return {loss, w};
 }
 
@@ -66,7 +68,7 @@ double slope(bool pre) {
     double mean = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
       const Run run = stack({.d = 64, .T = 8, .V = 32, .depth = depth, .pre = pre}, seed);
-      mean += length(grad({run.loss}, {run.weights.back().tensor})[0]) / 6;
+      mean += length(grad({run.loss}, {run.inputs.back().tensor})[0]) / 6;
     }
     std::printf("  %4s-norm, L = %2d: |dL/dW2| of the last block %.3f  %s\n", pre ? "pre" : "post",
                 static_cast<int>(depth), mean, std::string(static_cast<std::size_t>(20 * mean), '#').c_str());
@@ -87,7 +89,7 @@ void show(const Lesson& lesson) {
     const Scope scope(order ? "pre" : "post");
     const Run one = stack({.d = 8, .T = 4, .V = 6, .depth = 2, .pre = order}, /*seed=*/0);
     one.loss.backward();
-    run.name(one.weights);
+    run.name(one.inputs);
   }
   lesson.page(run,
               {.note = "The same small stack twice, with the norm before and after each branch. Look where the norms "
