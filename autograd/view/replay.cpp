@@ -71,7 +71,7 @@ Replay::Replay(const RecordedNode& node, const Tensors& cotangents) : node_(node
       const Tensors outputs = node.node->forward(inputs_);
       for (std::size_t i : used_) epsilon_ = std::max(epsilon_, epsilon_of(outputs.at(i).dtype()));
       obstacle_ = reproduces(outputs) ? "" : "run again, the forward gives other values than were recorded";
-      centre_ = run();
+      centre_ = flattened(outputs);
       return;
     } catch (const std::exception& error) {
       obstacle_ = std::string("the forward cannot be run again: ") + error.what();
@@ -97,12 +97,15 @@ bool Replay::reproduces(const Tensors& outputs) const {
   });
 }
 
-std::vector<double> Replay::run() const {
-  const NoGrad no_grad;
-  const Tensors outputs = node_.node->forward(inputs_);
+std::vector<double> Replay::flattened(const Tensors& outputs) const {
   Tensors used;
   for (std::size_t i : used_) used.push_back(outputs[i]);
   return flatten(used);
+}
+
+std::vector<double> Replay::run() const {
+  const NoGrad no_grad;
+  return flattened(node_.node->forward(inputs_));
 }
 
 std::vector<double> Replay::rounding(std::int64_t input) const {

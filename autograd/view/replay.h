@@ -37,6 +37,7 @@ class Replay {
 
  private:
   std::vector<double> run() const;
+  std::vector<double> flattened(const Tensors& outputs) const;  // those in use
   bool reproduces(const Tensors& outputs) const;
 
   const RecordedNode& node_;
