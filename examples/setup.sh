@@ -46,7 +46,7 @@ find_missing() {
   read -ra probe <<<"${CXX:-g++}"
   for package; do
     case $package in
-      cmake) has_command cmake ;;
+      cmake | python3) has_command "$package" ;;
       ninja-build) has_command ninja ;;
       libopenblas-dev) [[ -n ${BLA_VENDOR-} ]] || has_library openblas ;;
       libcli11-dev) has_header CLI/CLI.hpp ;;

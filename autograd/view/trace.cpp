@@ -19,7 +19,7 @@ class Collect final : public GradientSink {
   void add(std::int64_t input, Tensor dx) override {
     if (!needs(input)) return;
     Tensor& gradient = gradients_[static_cast<std::size_t>(input)];
-    gradient = sum_of(gradient, dx.detach());
+    gradient = sum_of(gradient, contiguous(dx.detach()));  // values of a record are read as row-major
   }
   Accumulator accumulator(std::int64_t input) override {
     Tensor& gradient = gradients_[static_cast<std::size_t>(input)];

@@ -58,7 +58,7 @@ TEST_CASE("5,000 nodes stay below 4 MB, with large tensors and with small ones")
     Tensor h = x;
     while (run.size() < 5000) h = residual_add(h, tanh(h)) * 0.5;
     sum(h).backward();
-    const std::string json = run.json();
+    const std::string json = run.json({.checks = n == 2});
     CHECK(json.size() < 4'000'000);
     const Json parsed = Json::parse(json);
     CHECK(parsed["nodes"].size() >= 5000);

@@ -65,12 +65,21 @@ TEST_CASE("without a change, the pass redone is the pass recorded") {
   redone["broken"] = nullptr;
   REQUIRE(redone["nodes"].size() == right["nodes"].size());
   for (std::size_t i = 0; i < right["nodes"].size(); ++i) {
-    for (const char* key : {"cotangents", "gradients", "backward_index", "verdict"}) {
+    for (const char* key : {"cotangents", "gradients", "backward_index", "backward_numbers", "verdict"}) {
       CAPTURE(i);
       CAPTURE(std::string(key));
       CHECK(redone["nodes"][i][key] == right["nodes"][i][key]);
     }
   }
+}
+
+TEST_CASE("gradients that are views are read as what they show") {
+  Recording run;
+  const Tensor x = randn64({3, 2}, 1), w = randn64({4, 2}, 2);
+  sum(transpose(linear(x, w), 0, 1) * randn64({4, 3}, 3).detach()).backward();  // and a sum's is expanded
+  const Json right = parse(run), redone = parse(run, {.break_it = BreakIt{.op = "sum", .fault = "factor 1"}});
+  CHECK(only(redone, "linear")["backward_numbers"] == only(right, "linear")["backward_numbers"]);
+  CHECK(only(right, "linear")["backward_numbers"].get<std::string>().find("sum_o") != std::string::npos);
 }
 
 TEST_CASE("a fault downstream of which nothing is passed on") {

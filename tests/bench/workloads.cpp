@@ -1,0 +1,105 @@
+#include "tests/bench/workloads.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "autograd/ops.h"
+#include "autograd/random.h"
+#include "nn/container.h"
+#include "nn/encoder.h"
+#include "nn/feed_forward.h"
+#include "nn/norm.h"
+#include "nn/tiny_lm.h"
+#include "optim/adam.h"
+#include "optim/clip.h"
+
+namespace prenorm::bench {
+namespace {
+
+// Ids that count up from random starts, and the same one position later.
+std::pair<Tensor, Tensor> batch(const ModelSize& size) {
+  const Tensor start = randint(0, size.vocab, {size.B, 1});
+  const Tensor ids = Tensor::empty({size.B, size.T}, int64), next = Tensor::empty({size.B, size.T}, int64);
+  const std::int64_t* first = start.data<std::int64_t>();
+  std::int64_t *id = ids.mutable_data<std::int64_t>(), *target = next.mutable_data<std::int64_t>();
+  for (std::int64_t b = 0; b < size.B; ++b) {
+    for (std::int64_t t = 0; t < size.T; ++t) {
+      *id++ = (first[b] + t) % size.vocab;
+      *target++ = (first[b] + t + 1) % size.vocab;
+    }
+  }
+  return {ids, next};
+}
+
+template <class Optimizer>
+Step language_model(const ModelSize& size, const Optimizer& make_optimizer, bool tied) {
+  manual_seed(0);
+  const nn::TinyLM model(size.vocab, {.d_model = size.d_model,
+                                      .n_heads = size.n_heads,
+                                      .n_layers = size.n_layers,
+                                      .max_len = std::max<std::int64_t>(size.T, 64),
+                                      .tie_head = tied});
+  const auto optimizer = make_optimizer(model.parameters());
+  return [=] {
+    const auto [ids, next] = batch(size);
+    const Tensor loss = cross_entropy(model(ids), next);
+    optimizer->zero_grad();
+    loss.backward();
+    if (!tied) optim::grad_norm(optimizer->parameters());
+    optimizer->step();
+    return std::optional(loss.item());
+  };
+}
+
+// Forward and backward from the same x and cotangent each time.
+Step forward_backward(const nn::Module& module, const Shape& shape) {
+  const Tensor x = randn(shape).requires_grad_(), dy = randn(shape);
+  return [=]() -> std::optional<double> {
+    for (const auto& [name, parameter] : module.parameters()) parameter.set_grad({});
+    x.set_grad({});
+    module(x).backward(dy);
+    return std::nullopt;
+  };
+}
+
+Step encoder() {
+  constexpr std::int64_t kSize = 512;
+  const nn::EncoderLayer layer(kSize, nn::MultiHeadedAttention(8, kSize, 0.0),
+                               nn::PositionwiseFeedForward(kSize, 2048, 0.0), {.dropout = 0});
+  return forward_backward(nn::Encoder(layer, 6), {8, 32, kSize});
+}
+
+Step norm(nn::Norm form) { return forward_backward(nn::make_norm(form, 768), {32, 100, 768}); }
+
+}  // namespace
+
+Step make_tiny_step(const ModelSize& size) {
+  const auto adam = [](const NamedTensors& parameters) {
+    return std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 3e-4});
+  };
+  return language_model(size, adam, false);
+}
+
+Step make_step(const std::string& workload) {
+  const auto adamw = [](const NamedTensors& parameters) {
+    return std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4});
+  };
+  manual_seed(0);
+  if (workload == "tiny") return make_tiny_step(kTiny);
+  if (workload == "char") return make_tiny_step({97, 128, 4, 4, 4, 64});
+  if (workload == "gpt2") return language_model({50257, 768, 12, 12, 4, 64}, adamw, true);
+  if (workload == "encoder") return encoder();
+  if (workload == "layer_norm_std") return norm(nn::Norm::unbiased);
+  if (workload == "layer_norm") return norm(nn::Norm::standard);
+  if (workload == "rms_norm") return norm(nn::Norm::rms);
+  fail("there is no workload ", workload);
+}
+
+const std::vector<std::string>& workload_names() {
+  static const std::vector<std::string> names{"tiny",           "char",       "encoder", "gpt2",
+                                              "layer_norm_std", "layer_norm", "rms_norm"};
+  return names;
+}
+
+}  // namespace prenorm::bench

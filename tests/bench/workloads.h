@@ -1,0 +1,37 @@
+// The workloads that speed is measured on, float32 throughout. torch_peer.py has the same in PyTorch: same shapes, same
+// work, and from seed 0 the same weights and batches.
+//
+//   tiny            TinyLM, vocab 50, d 64, 4 heads, 12 blocks, B 32, T 32; batch, forward, loss, backward, gradient
+//                   norm, Adam
+//   char            TinyLM, vocab 97, d 128, 4 heads, 4 blocks, B 4, T 64; the same step
+//   encoder         the Annotated Transformer's encoder, 6 layers, d 512, 8 heads, d_ff 2048, B 8, T 32, no dropout;
+//                   forward and backward from random cotangents
+//   gpt2            the 124M shape of GPT-2: vocab 50257, d 768, 12 heads, 12 blocks, tied head, B 4, T 64; forward,
+//                   loss, backward, AdamW
+//   layer_norm_std, layer_norm, rms_norm
+//                   x [32, 100, 768], forward and backward
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace prenorm::bench {
+
+// What a language model's step is made of; the other sizes of a workload follow from its name.
+struct ModelSize {
+  std::int64_t vocab, d_model, n_heads, n_layers, B, T;
+};
+
+// Sets the seed, builds the model, and returns one step; a step returns its loss where it has one.
+using Step = std::function<std::optional<double>()>;
+Step make_step(const std::string& workload);
+
+const std::vector<std::string>& workload_names();
+
+// The step of `tiny` at another size, for tables of how cost grows.
+Step make_tiny_step(const ModelSize& size);
+inline constexpr ModelSize kTiny{50, 64, 4, 12, 32, 32};
+
+}  // namespace prenorm::bench
