@@ -5,8 +5,8 @@
 // One wire is moved; the weights are the same. In the pre-norm stack nothing stands in the stream: it grows with every
 // block, and the final norm divides by what it has grown to, about sqrt(L). So deep stacks send small gradients to each
 // block (Xiong et al. 2020: as 1 / sqrt(L), a slope of -1/2 on logarithmic scales). The post-norm stack is normalised
-// after each sum; its last block gets the same gradient at any depth (slope 0), which is large when training begins:
-// that is why it needs warm-up.
+// after each sum; its last block gets the same gradient at any depth (slope 0), large when training begins. Xiong et
+// al. see in that why it needs warm-up; `examples/run facts --only warm_up` tries it.
 
 #include "autograd/scope.h"
 #include "lessons/lesson.h"
