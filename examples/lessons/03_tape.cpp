@@ -57,9 +57,10 @@ void show(const Lesson& lesson) {
   }
   run.name({{"right.x", right}, {"wrong.x", wrong}});
   char fault[64];
-  std::snprintf(fault, sizeof fault, "factor %.17g", 1 / (1 + h));
+  std::snprintf(fault, sizeof fault, "factor %.10g", 1 / (1 + h));
   lesson.page(run, {.note = "Twice the same. In \"right\" backward runs the tape in reverse. In \"wrong\" the sine has "
-                            "run before the exponential: what it passes on lacks that part, and it shows ✗.",
+                            "run before the exponential: that part is missing from what it passes on, 1 / (1 + h) of "
+                            "it is left, and it shows ✗.",
                     .break_it = view::BreakIt{.op = "", .node = wrong_sin, .fault = fault}});
 }
 
