@@ -212,6 +212,9 @@ void Run::count_edges() {
 void Run::execute() {
   count_edges();
   const SetGrad grad_mode(create_graph_);
+  if (Observer::any()) {
+    Observer::tell_backward_began(roots_, root_cotangents_, targets_ != nullptr ? *targets_ : std::vector<Edge>{});
+  }
   for (std::size_t i = 0; i < roots_.size(); ++i) {
     Progress& progress = progress_.at(roots_[i].node.get());
     if (progress.wanted) accumulate(progress.cotangents[roots_[i].output], std::move(root_cotangents_[i]));

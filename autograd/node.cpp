@@ -32,6 +32,19 @@ void destroy_iteratively(std::vector<Edge>& edges) {
   pending = nullptr;
 }
 
+// The values that a call of backward_from() gives its node, innermost call on this thread.
+struct GivenValues {
+  const Node* node;
+  const Tensors &inputs, &outputs;
+};
+thread_local const GivenValues* given_values = nullptr;
+
+// Null where the node reads its saved values.
+const Tensors* given_to(const Node& node, bool inputs) {
+  if (given_values == nullptr || given_values->node != &node) return nullptr;
+  return inputs ? &given_values->inputs : &given_values->outputs;
+}
+
 Tensor attach(const Tensor& data, const std::shared_ptr<Node>& node, std::int64_t output) {
   if (node == nullptr) return data;
   if (node->is_leaf()) return static_cast<const Leaf&>(*node).tensor();
@@ -114,15 +127,31 @@ const Tensor& Node::unpack(const std::vector<Saved>& saved, std::int64_t index, 
 }
 
 Tensor Node::input(std::int64_t index) const {
+  if (const Tensors* given = given_to(*this, true)) return given->at(static_cast<std::size_t>(index));
   const Tensor& data = unpack(saved_inputs_, index, "input");
   if (!GradMode::enabled()) return data;
   return attach(data, edges_[index].node, edges_[index].output);
 }
 
 Tensor Node::output(std::int64_t index) const {
+  if (const Tensors* given = given_to(*this, false)) return given->at(static_cast<std::size_t>(index));
   const Tensor& data = unpack(saved_outputs_, index, "output");
   if (!GradMode::enabled() || !is_float(data.dtype())) return data;
   return attach(data, std::const_pointer_cast<Node>(shared_from_this()), index);
+}
+
+void Node::backward_from(const Tensors& inputs, const Tensors& outputs, const Tensors& dy, GradientSink& dx) const {
+  check(inputs.size() == inputs_.size() && outputs.size() == outputs_.size(), info().name,
+        ": backward_from() was given ", inputs.size(), " inputs and ", outputs.size(), " outputs, the op has ",
+        inputs_.size(), " and ", outputs_.size());
+  const NoGrad no_grad;
+  const GivenValues values{this, inputs, outputs};
+  struct Restore {
+    const GivenValues* outer = given_values;
+    ~Restore() { given_values = outer; }
+  } const restore;
+  given_values = &values;
+  backward(dy, dx);
 }
 
 Saves Node::factors() const {

@@ -67,7 +67,8 @@ class GradientSink {
   virtual void add(std::int64_t input, Tensor dx) = 0;
 
   // Memory to add to, instead of a tensor to hand over: contiguous, of the input's shape and dtype. A `fresh` one holds
-  // rubbish and must be written whole. Only while grad mode is off: writes are not recorded.
+  // rubbish and must be written whole. Only while grad mode is off: writes are not recorded. Good until the sink is
+  // called again, since another input may be the same tensor.
   struct Accumulator {
     Tensor tensor;
     bool fresh = false;
@@ -103,6 +104,9 @@ class Node : public std::enable_shared_from_this<Node> {
   // From dL/d(output) to dL/d(input). An undefined cotangent is zero; at least one is defined. Grad mode is on when the
   // gradients are to be differentiated again: then everything must be computed with ops.
   virtual void backward(const Tensors& dy, GradientSink& dx) const = 0;
+  // backward() with input() and output() taken from here instead of from the saved values, which may be gone: to run a
+  // recorded node again, with other cotangents or in float64. Without a graph; the node does not change.
+  void backward_from(const Tensors& inputs, const Tensors& outputs, const Tensors& dy, GradientSink& dx) const;
 
   // For backward: whether an input had a gradient to give when the op ran, and the saved values. With grad mode on
   // these lead into the graph, otherwise they are data. Throws if they were freed or have been written to since.

@@ -20,6 +20,10 @@ bool Observer::any() { return !observers().empty(); }
 void Observer::tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs) {
   for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->node_made(node, inputs, outputs);
 }
+void Observer::tell_backward_began(const std::vector<Edge>& outputs, const Tensors& cotangents,
+                                   const std::vector<Edge>& inputs) {
+  for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->backward_began(outputs, cotangents, inputs);
+}
 void Observer::tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
                                     const Tensors& gradients) {
   for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->backward_called(node, cotangents, gradients);

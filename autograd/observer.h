@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "autograd/node.h"
 
@@ -19,6 +20,10 @@ class Observer {
   // After forward. The node's scope() tells the module path. Keeping the node keeps its graph alive.
   virtual void node_made(const std::shared_ptr<const Node>& /*node*/, const Tensors& /*inputs*/,
                          const Tensors& /*outputs*/) {}
+  // Before a backward pass: from which outputs it starts, with which cotangents, and the inputs whose gradients grad()
+  // was asked for; none where every leaf stores its own, as in Tensor::backward.
+  virtual void backward_began(const std::vector<Edge>& /*outputs*/, const Tensors& /*cotangents*/,
+                              const std::vector<Edge>& /*inputs*/) {}
   // After a node's backward: the cotangents it was given and the gradients it gave, one an input; undefined where none.
   // For a leaf: its total gradient as cotangent, and no gradients.
   virtual void backward_called(const std::shared_ptr<const Node>& /*node*/, const Tensors& /*cotangents*/,
@@ -26,6 +31,8 @@ class Observer {
 
   static bool any();
   static void tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs);
+  static void tell_backward_began(const std::vector<Edge>& outputs, const Tensors& cotangents,
+                                  const std::vector<Edge>& inputs);
   static void tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
                                    const Tensors& gradients);
 };

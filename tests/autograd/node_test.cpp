@@ -313,6 +313,31 @@ TEST_CASE_FIXTURE(NoLeak, "a node can be run again from given inputs, in float64
   CHECK_FALSE(again.requires_grad());
 }
 
+TEST_CASE_FIXTURE(NoLeak, "backward can be run again from given values, after the saved ones are gone") {
+  struct Sink final : GradientSink {
+    Tensor gradient;
+    bool needs(std::int64_t) const override { return true; }
+    void add(std::int64_t, Tensor dx) override { gradient = dx; }
+    Accumulator accumulator(std::int64_t) override { return {}; }
+  };
+  const Tensor x = Tensor::of({1, 2, 3}, {.requires_grad = true});
+  const Tensor y = square(x);
+  const Tensor dy = Tensor::of({1, 10, 100}, {.dtype = float64});
+  sum(y).backward();
+  REQUIRE(y.node()->was_released());
+  Sink sink;
+  const Tensor other = Tensor::of({4, 5, 6}, {.dtype = float64});  // in another dtype, too
+  y.node()->backward_from({other}, {other * other}, {dy}, sink);
+  CHECK(sink.gradient.to_vector() == Doubles{8, 100, 1200});
+  CHECK(!sink.gradient.requires_grad());
+  expect_error([&] { (void)y.node()->input(0); }, "the values saved for backward are gone");  // as before
+  expect_error([&] { y.node()->backward_from({}, {other}, {dy}, sink); }, {"square", "0 inputs and 1 outputs"});
+
+  // What throws leaves nothing behind.
+  expect_error([&] { y.node()->backward_from({Tensor::of({1, 2})}, {other}, {dy}, sink); }, "mul");
+  expect_error([&] { (void)y.node()->input(0); }, "the values saved for backward are gone");
+}
+
 TEST_CASE("a set of indices holds what was put into it") {
   IndexSet set{0, 5};
   set.insert(63);

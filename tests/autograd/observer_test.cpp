@@ -323,5 +323,35 @@ TEST_CASE_FIXTURE(NoLeak, "every node of a model can be replayed from what was o
   }
 }
 
+TEST_CASE("backward passes: where they begin, and for whom") {
+  struct Begins final : Observer {
+    std::vector<std::vector<Edge>> outputs, inputs;
+    std::vector<Tensors> cotangents;
+    std::size_t calls = 0, calls_before = 0;
+    void backward_began(const std::vector<Edge>& from, const Tensors& with, const std::vector<Edge>& to) override {
+      outputs.push_back(from);
+      cotangents.push_back(with);
+      inputs.push_back(to);
+      calls_before = calls;
+    }
+    void backward_called(const std::shared_ptr<const Node>&, const Tensors&, const Tensors&) override { ++calls; }
+  } observer;
+  const Tensor x = randn64({3}), w = randn64({3}, 1);
+  const Tensor y = x * w, loss = sum(y);
+  loss.backward({}, {.keep_graph = true});
+  const std::size_t first = observer.calls;
+  (void)grad({loss, y}, {x}, {Tensor(), randn64({3}, 2).detach()});
+  REQUIRE(observer.outputs.size() == 2);
+  CHECK(observer.outputs[0][0].node == loss.node());
+  CHECK(values(observer.cotangents[0][0]) == Doubles{1});
+  CHECK(observer.inputs[0].empty());
+  CHECK(observer.calls_before == first);  // told before the first node
+  CHECK(observer.outputs[1].size() == 2);
+  CHECK(observer.outputs[1][1].node == y.node());
+  CHECK(values(observer.cotangents[1][1]) == values(randn64({3}, 2)));
+  REQUIRE(observer.inputs[1].size() == 1);
+  CHECK(observer.inputs[1][0].node == edge_of(x).node);
+}
+
 }  // namespace
 }  // namespace prenorm

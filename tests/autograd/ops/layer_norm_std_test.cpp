@@ -154,5 +154,9 @@ TEST_CASE("layer_norm_std: refusals") {
   expect_error([&] { layer_norm_std(ones({2, 3}, int64)); }, {"layer_norm_std", "int64"});
 }
 
+TEST_CASE("layer_norm_std: scale and shift may be one tensor") {
+  expect_gradients([](const Tensors& in) { return layer_norm_std(in[0], in[1], in[1]); }, {randn64({3, 4}, 1), randn64({4}, 2)});
+}
+
 }  // namespace
 }  // namespace prenorm

@@ -1,0 +1,22 @@
+# Writes OUTPUT, a C++ source with the text of FILES (paths below ROOT), for autograd/view/embedded.h:
+#   cmake -D ROOT=… -D OUTPUT=… -D "FILES=a;b" -P embed.cmake
+# A custom command runs it whenever one of the files has changed. Raw strings in pieces, as compilers limit their length.
+set(code "// Written by autograd/view/embed.cmake.\n#include \"autograd/view/embedded.h\"\n\nnamespace prenorm::view {\n\n")
+string(APPEND code "std::vector<EmbeddedFile> embedded_files() {\n  std::vector<EmbeddedFile> files;\n")
+foreach(path IN LISTS FILES)
+  file(READ "${ROOT}/${path}" hex HEX)
+  string(APPEND code "  files.push_back({\"${path}\", std::string()})")
+  string(LENGTH "${hex}" left)
+  set(at 0)
+  while(at LESS left)
+    string(SUBSTRING "${hex}" ${at} 8192 piece)
+    string(REGEX REPLACE "(..)" "\\\\x\\1" piece "${piece}")
+    string(LENGTH "${piece}" length)
+    math(EXPR bytes "${length} / 4")
+    string(APPEND code ";\n  files.back().text.append(\"${piece}\", ${bytes})")
+    math(EXPR at "${at} + 8192")
+  endwhile()
+  string(APPEND code ";\n")
+endforeach()
+string(APPEND code "  return files;\n}\n\n}  // namespace prenorm::view\n")
+file(WRITE "${OUTPUT}" "${code}")
