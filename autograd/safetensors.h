@@ -32,9 +32,8 @@ struct SafetensorsFile {
 SafetensorsFile read_safetensors(const std::filesystem::path& path);
 
 // Writes a whole file or, where it throws Error, nothing: a reader sees the old file or the new one, also when the
-// process is killed or the machine stops (a killed process may leave ".NAME.….tmp" beside the file). When it returns,
-// the file is on the disk. An existing file keeps its permissions, a symbolic link its place: the file it leads to is
-// replaced. Tensors of any strides are written in row-major order, values bit for bit.
+// process is killed or the machine stops (autograd/atomic_file.h). When it returns, the file is on the disk. Tensors of
+// any strides are written in row-major order, values bit for bit.
 void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                        const SafetensorsMetadata& metadata = {});
 

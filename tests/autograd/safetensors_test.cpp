@@ -1,63 +1,23 @@
 #include "autograd/safetensors.h"
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bit>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "autograd/check.h"
+#include "files.h"
 
 namespace prenorm {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A new folder, gone at the end of the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "safetensors_test.XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
-
-void put(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string get(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The file that this header and data make.
 std::string assemble(std::string_view header, std::string_view data = {}) {
@@ -65,16 +25,6 @@ std::string assemble(std::string_view header, std::string_view data = {}) {
   std::string file(sizeof length, '\0');
   std::memcpy(file.data(), &length, sizeof length);
   return file.append(header).append(data);
-}
-
-// The message of the error that `call` throws, empty if it throws none.
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 // Whether reading a file of these bytes fails with a message that names the file and says all of `words`.
@@ -389,101 +339,6 @@ TEST_CASE("what cannot be written is refused, and an old file stays") {
                          {{"k", std::string(100'000'000, 'x')}}));
   CHECK(get(folder / "a") == old);
   CHECK(refuses_to_write(folder, folder / "none" / "a", {{"w", one}}, "No such file"));
-  CHECK(refuses_to_write(folder, folder / "a" / "b", {{"w", one}}, "Not a directory"));
-  CHECK(refuses_to_write(folder, folder / "", {{"w", one}}, "expected the name of a file"));
-  fs::create_directory(folder / "folder");
-  CHECK(refuses_to_write(folder, folder / "folder", {{"w", one}}, "not a regular file"));
-  CHECK(refuses_to_write(folder, "/dev/null", {{"w", one}}, "not a regular file"));
-}
-
-TEST_CASE("when the disk is full the old file stays and nothing is left behind") {
-  const Folder folder;
-  write_safetensors(folder / "a", small_tensors());
-  const std::string old = get(folder / "a");
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  for (rlim_t room : {0, 8, 100, 4096}) {
-    CAPTURE(room);
-    const rlimit small{room, before.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-    const bool refused = refuses_to_write(folder, folder / "a", {{"w", Tensor::empty({4096})}}, "cannot write it");
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-    CHECK(refused);
-    CHECK(get(folder / "a") == old);
-  }
-  std::signal(SIGXFSZ, handler);
-}
-
-TEST_CASE("permissions: as the system gives them to a new file, as they were for an old one") {
-  const Folder folder;
-  const auto mode = [&] { return fs::status(folder / "a").permissions(); };
-  const mode_t mask = ::umask(027);
-  write_safetensors(folder / "a", {});
-  ::umask(mask);
-  CHECK(mode() == fs::perms{0640});
-  for (int kept : {0600, 0664, 0755}) {
-    fs::permissions(folder / "a", fs::perms{static_cast<unsigned>(kept)});
-    write_safetensors(folder / "a", {});
-    CHECK(mode() == fs::perms{static_cast<unsigned>(kept)});
-  }
-  if (::geteuid() == 0) return;  // root may write to everything
-  fs::permissions(folder / "a", fs::perms{0444});
-  CHECK(refuses_to_write(folder, folder / "a", {}, "may not be written"));
-}
-
-TEST_CASE("a symbolic link stays one, and what it leads to is replaced") {
-  const Folder folder;
-  fs::create_directory(folder / "inner");
-  write_safetensors(folder / "inner" / "file", {});
-  fs::create_symlink(fs::path("inner") / "file", folder / "relative");
-  fs::create_symlink(folder / "relative", folder / "chain");
-  write_safetensors(folder / "chain", small_tensors());
-  CHECK(fs::is_symlink(folder / "relative"));
-  CHECK(fs::is_symlink(folder / "chain"));
-  check_equal(read_safetensors(folder / "inner" / "file").tensors, small_tensors());
-
-  fs::create_symlink("later", folder / "dangling");
-  write_safetensors(folder / "dangling", small_tensors());
-  CHECK(fs::is_symlink(folder / "dangling"));
-  check_equal(read_safetensors(folder / "later").tensors, small_tensors());
-
-  fs::create_symlink("round", folder / "round");
-  CHECK(refuses_to_write(folder, folder / "round", {}, "circles"));
-}
-
-TEST_CASE("a name of the greatest length, and one without a folder") {
-  const Folder folder;
-  const std::string name(255, 'n');
-  write_safetensors(folder / name, small_tensors());
-  check_equal(read_safetensors(folder / name).tensors, small_tensors());
-
-  const fs::path before = fs::current_path();
-  fs::current_path(folder / ".");
-  write_safetensors("here", small_tensors());
-  fs::current_path(before);
-  check_equal(read_safetensors(folder / "here").tensors, small_tensors());
-}
-
-TEST_CASE("readers see a whole file while others write it") {
-  const Folder folder;
-  const auto tensors = [](double value) {
-    return NamedTensors{{"a", Tensor::of(std::vector<double>(1000, value), {1000})}, {"b", Tensor::scalar(value)}};
-  };
-  write_safetensors(folder / "a", tensors(0));
-  std::vector<std::thread> writers;
-  for (int writer = 1; writer <= 2; ++writer) {
-    writers.emplace_back([&folder, &tensors, writer] {
-      for (int i = 0; i < 20; ++i) write_safetensors(folder / "a", tensors(writer * 100 + i));
-    });
-  }
-  for (int i = 0; i < 200; ++i) {
-    const SafetensorsFile file = read_safetensors(folder / "a");
-    const double value = file.find("b").item();
-    REQUIRE(file.find("a").to_vector() == std::vector<double>(1000, value));
-  }
-  for (std::thread& writer : writers) writer.join();
-  CHECK(folder.files() == 1);
 }
 
 }  // namespace
