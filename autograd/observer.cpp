@@ -10,6 +10,8 @@ std::vector<Observer*>& observers() {
   return list;
 }
 
+thread_local int depth = 0;  // of operations within operations
+
 }  // namespace
 
 Observer::Observer() { observers().push_back(this); }
@@ -17,12 +19,21 @@ Observer::~Observer() { std::erase(observers(), this); }
 
 bool Observer::any() { return !observers().empty(); }
 
+bool Observer::any_for_unrecorded() { return depth == 0 && any(); }
+
+Observer::Inside::Inside() { ++depth; }
+Observer::Inside::~Inside() { --depth; }
+
 void Observer::tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs) {
   for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->node_made(node, inputs, outputs);
 }
 void Observer::tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
                                     const Tensors& gradients) {
   for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->backward_called(node, cotangents, gradients);
+}
+
+void Observer::tell_unrecorded(std::string_view op, const Tensors& inputs, const Tensors& outputs) {
+  for (std::size_t i = 0; i < observers().size(); ++i) observers()[i]->unrecorded(op, inputs, outputs);
 }
 
 }  // namespace prenorm

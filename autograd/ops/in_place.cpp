@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "autograd/observer.h"
 #include "autograd/ops/pointwise.h"
 
 namespace prenorm {
@@ -76,6 +77,7 @@ const Tensor& copy_(const Tensor& x, const Tensor& from) {
       write<T, U>(x, source, [](T& element, U value) { element = static_cast<T>(value); });
     });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("copy_", {x, from}, {x});
   return x;
 }
 
@@ -88,6 +90,7 @@ const Tensor& add_(const Tensor& x, const Tensor& y, double scale) {
     const T factor = static_cast<T>(scale);
     write<T, T>(x, source, [factor](T& element, T value) { element += factor * value; });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("add_", {x, y}, {x});
   return x;
 }
 
