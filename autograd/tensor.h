@@ -3,8 +3,13 @@
 // Copying a Tensor copies the handle. Several tensors may view one storage with different shapes and strides. All maths
 // is in free functions (autograd/ops.h); this file knows of storage, shape and gradients only.
 //
-// Concurrency: tensors may be read from several threads at once. Writing to one while another thread reads it, and
-// running backward through a shared leaf from two threads at once, are not allowed.
+// Concurrency: several threads may at once
+// - read tensors, and compute with shared ones: a forward pass through a shared model, under a grad mode, scope and
+//   observers of their own (all three are each thread's);
+// - run backward through graphs that share no node and no leaf, and call grad() on graphs that share no node but leaves.
+// Not allowed: writing to a tensor while another thread uses it; backward() through a shared leaf from two threads (both
+// add to its grad()); two runs through one graph; registering hooks meanwhile; drawing random numbers, as dropout does in
+// training (the default generator is one for all). Optimisers, loading and the switches of modules write.
 #pragma once
 
 #include <cstdint>

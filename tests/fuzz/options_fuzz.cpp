@@ -21,7 +21,7 @@ using namespace prenorm;
 const std::string& checkpoint_with(SafetensorsMetadata metadata) {
   static const std::string path = "/dev/shm/options_fuzz." + std::to_string(::getpid());
   static const NamedTensors model = {{"w", Tensor::scalar(1, {.requires_grad = true})}};
-  static const optim::Sgd sgd(model, {.lr = 0.1});
+  static optim::SGD sgd(model, {.lr = 0.1});
   optim::save_checkpoint(path, model, sgd, default_generator(), metadata);
   return path;
 }
