@@ -122,8 +122,8 @@ class Tensor {
   // Adds the derivative of this scalar (or of sum(this * cotangent)) to grad() of every leaf it was computed from.
   void backward(const Tensor& cotangent = {}, BackwardOptions options = {}) const;
 
-  // Called once a run with the total gradient of this tensor, before it is stored or passed on. Returns a function that
-  // removes the hook.
+  // Called once a run with the total gradient, before it is stored or passed on. Returns a function that removes the
+  // hook. One that holds its own tensor keeps it alive until it is removed; let it hold a detach() instead.
   std::function<void()> register_hook(GradientHook hook) const;
   // Leaves only: called when grad() is final in a run of backward.
   std::function<void()> register_post_accumulate_hook(AccumulateHook hook) const;
