@@ -60,7 +60,9 @@ bool refused_header(const std::string& header, std::string_view word) {
 TEST_CASE("npy: files of NumPy: dtypes, byte orders, memory orders, versions") {
   const std::vector<std::pair<std::string, DType>> kinds = {
       {"f4", float32}, {"f8", float64}, {"i8", int64}, {"b1", boolean}};
-  for (const auto& [kind, dtype] : kinds) {
+  for (const auto& named : kinds) {
+    const std::string& kind = named.first;
+    const DType dtype = named.second;
     for (const char* bytes : {"little", "big"}) {
       for (const char* order : {"C", "F"}) {
         if (dtype == boolean && bytes == std::string("big")) continue;
