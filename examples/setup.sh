@@ -54,7 +54,7 @@ find_missing() {
       doctest-dev) has_header doctest/doctest.h ;;
       python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
       clang) has_command clang++ ;;
-      libclang-rt-14-dev) [[ -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) ]] ;;
+      libclang-rt-*-dev) [[ -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) ]] ;;
     esac || missing+=("$package")
   done
 }
