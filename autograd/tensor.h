@@ -4,8 +4,8 @@
 // is in free functions (autograd/ops.h); this file knows of storage, shape and gradients only.
 //
 // Concurrency: several threads may at once
-// - read tensors, and compute with shared ones: a forward pass through a shared model, under a grad mode, scope and
-//   observers of their own (all three are each thread's);
+// - read tensors, and compute with shared ones, under a grad mode, scope and observers of their own (all three are each
+//   thread's); with shared layers, too, unless these note something of a call, as attention does its weights;
 // - run backward through graphs that share no node and no leaf, and call grad() on graphs that share no node but leaves.
 // Not allowed: writing to a tensor while another thread uses it; backward() through a shared leaf from two threads (both
 // add to its grad()); two runs through one graph; registering hooks meanwhile; drawing random numbers, as dropout does in
