@@ -6,10 +6,10 @@
 // Concurrency: several threads may at once
 // - read tensors, and compute with shared ones, under a grad mode, scope and observers of their own (all three are each
 //   thread's); with shared layers, too, unless these note something of a call, as attention does its weights;
-// - run backward through graphs that share no node and no leaf, and call grad() on graphs that share no node but leaves.
-// Not allowed: writing to a tensor while another thread uses it; backward() through a shared leaf from two threads (both
-// add to its grad()); two runs through one graph; registering hooks meanwhile; drawing random numbers, as dropout does in
-// training (the default generator is one for all). Optimisers, loading and the switches of modules write.
+// - run backward through graphs that share no node and no leaf; call grad() on graphs that share no node but leaves.
+// Not allowed: writing to a tensor that another thread uses; backward() through a shared leaf from two threads (both
+// add to its grad()); two runs through one graph; registering hooks meanwhile; random numbers, as dropout draws (the
+// default generator is one for all). Optimisers, loading and the switches of modules write.
 #pragma once
 
 #include <cstdint>
