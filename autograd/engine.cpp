@@ -62,6 +62,7 @@ class Run {
   void store(const Leaf& leaf, Tensor gradient) const;
   void run_hooks(const Node& node, Tensors& cotangents) const;
 
+  const Observer::Inside inside_;  // the sums of gradients are no operations of the user's
   bool create_graph_, keep_graph_;
   std::vector<Edge> roots_;
   Tensors root_cotangents_;

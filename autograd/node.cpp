@@ -213,12 +213,15 @@ Tensors apply_op(std::shared_ptr<Node> node, const Tensors& inputs) {
   Tensors outputs;
   {
     const NoGrad no_grad;
+    const Observer::Inside inside;
     outputs = node->forward(inputs);
   }
-  if (!GradMode::enabled()) return outputs;
   bool wanted = false;
   for (const Tensor& input : inputs) wanted = wanted || (input.defined() && input.requires_grad());
-  if (!wanted) return outputs;
+  if (!GradMode::enabled() || !wanted) {
+    if (Observer::any_for_unrecorded()) Observer::tell_unrecorded(node->info().name, inputs, outputs);
+    return outputs;
+  }
   for (Tensor& output : outputs) {
     // An op that has nothing to do may hand its input back; the output's place in the graph is another one.
     for (const Tensor& input : inputs) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "autograd/node.h"
@@ -29,12 +30,28 @@ class Observer {
   virtual void backward_called(const std::shared_ptr<const Node>& /*node*/, const Tensors& /*cotangents*/,
                                const Tensors& /*gradients*/) {}
 
+  // After an operation that left no node: grad mode is off, no input requires grad, or `op` has no derivative (argmax,
+  // comparisons, writing in place). Not of operations within the forward of another, or within a run of backward.
+  virtual void unrecorded(std::string_view /*op*/, const Tensors& /*inputs*/, const Tensors& /*outputs*/) {}
+
   static bool any();
+  // Whether somebody is to be told of operations without a node, here and now.
+  static bool any_for_unrecorded();
   static void tell_node_made(const std::shared_ptr<const Node>& node, const Tensors& inputs, const Tensors& outputs);
   static void tell_backward_began(const std::vector<Edge>& outputs, const Tensors& cotangents,
                                   const std::vector<Edge>& inputs);
   static void tell_backward_called(const std::shared_ptr<const Node>& node, const Tensors& cotangents,
                                    const Tensors& gradients);
+  static void tell_unrecorded(std::string_view op, const Tensors& inputs, const Tensors& outputs);
+
+  // While it lives, operations on this thread are parts of another one.
+  class Inside {
+   public:
+    Inside();
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+  };
 };
 
 }  // namespace prenorm

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "autograd/check.h"
+#include "autograd/observer.h"
 
 namespace prenorm {
 namespace {
@@ -270,6 +271,7 @@ Tensor multinomial(const Tensor& weights) {
       sum += row_values[i];
     }
   }
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("multinomial", {weights}, {out});
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "autograd/convert.h"
 #include "autograd/tensor_impl.h"
 
 namespace prenorm {
@@ -95,7 +96,7 @@ double Tensor::element_as_double(std::int64_t offset) const {
   return dispatch(dtype(), [&](auto t) { return static_cast<double>(data<decltype(t)>()[offset]); });
 }
 std::int64_t Tensor::element_as_int(std::int64_t offset) const {
-  return dispatch(dtype(), [&](auto t) { return static_cast<std::int64_t>(data<decltype(t)>()[offset]); });
+  return dispatch(dtype(), [&](auto t) { return convert<std::int64_t>(data<decltype(t)>()[offset]); });
 }
 
 void Tensor::copy_in(const void* values, std::size_t count, DType from) const {
@@ -106,7 +107,7 @@ void Tensor::copy_in(const void* values, std::size_t count, DType from) const {
     dispatch(dtype(), [&](auto t) {
       using T = decltype(t);
       T* out = mutable_data<T>();
-      for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(source[i]);
+      for (std::size_t i = 0; i < count; ++i) out[i] = convert<T>(source[i]);
     });
   });
 }

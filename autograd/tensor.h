@@ -3,8 +3,13 @@
 // Copying a Tensor copies the handle. Several tensors may view one storage with different shapes and strides. All maths
 // is in free functions (autograd/ops.h); this file knows of storage, shape and gradients only.
 //
-// Concurrency: tensors may be read from several threads at once. Writing to one while another thread reads it, and
-// running backward through a shared leaf from two threads at once, are not allowed.
+// Concurrency: several threads may at once
+// - read tensors, and compute with shared ones, under a grad mode, scope and observers of their own (all three are each
+//   thread's); with shared layers, too, unless these note something of a call, as attention does its weights;
+// - run backward through graphs that share no node and no leaf; call grad() on graphs that share no node but leaves.
+// Not allowed: writing to a tensor that another thread uses; backward() through a shared leaf from two threads (both
+// add to its grad()); two runs through one graph; registering hooks meanwhile; random numbers, as dropout draws (the
+// default generator is one for all). Optimisers, loading and the switches of modules write.
 #pragma once
 
 #include <cstdint>
@@ -117,8 +122,8 @@ class Tensor {
   // Adds the derivative of this scalar (or of sum(this * cotangent)) to grad() of every leaf it was computed from.
   void backward(const Tensor& cotangent = {}, BackwardOptions options = {}) const;
 
-  // Called once a run with the total gradient of this tensor, before it is stored or passed on. Returns a function that
-  // removes the hook.
+  // Called once a run with the total gradient, before it is stored or passed on. Returns a function that removes the
+  // hook. One that holds its own tensor keeps it alive until it is removed; let it hold a detach() instead.
   std::function<void()> register_hook(GradientHook hook) const;
   // Leaves only: called when grad() is final in a run of backward.
   std::function<void()> register_post_accumulate_hook(AccumulateHook hook) const;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/nan_check.h"
 #include "autograd/ops.h"
 #include "autograd/parallel.h"
 #include "nn/tiny_lm.h"
@@ -162,6 +164,7 @@ void Run::train() {
     return;
   }
   if (done_ > 0) std::printf("going on after step %lld\n", static_cast<long long>(done_));
+  const std::unique_ptr<NanCheck> nan_check = o_.nan_check ? std::make_unique<NanCheck>() : nullptr;
   Progress progress(done_ + 1, o_.steps);
   while (done_ < o_.steps && stop_signal() == 0 && std::ferror(stdout) == 0) {
     const StepReport report = step();

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "autograd/observer.h"
 #include "autograd/ops/reduce.h"
 
 namespace prenorm {
@@ -10,7 +11,7 @@ namespace prenorm {
 Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
   const Reduced reduced("argmax", x.shape(), {dim});
   check(reduced.n > 0, "argmax: x ", x.shape(), " has no element along dimension ", dim, ", expected at least 1");
-  return dispatch_number("argmax", x.dtype(), [&](auto t) {
+  Tensor y = dispatch_number("argmax", x.dtype(), [&](auto t) {
     using T = decltype(t);
     return reduce_as<T>(x, reduced, keepdim, [](const T* row, std::int64_t n) {
       std::int64_t best = 0;
@@ -20,6 +21,8 @@ Tensor argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
       return best;
     });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("argmax", {x}, {y});
+  return y;
 }
 
 }  // namespace prenorm

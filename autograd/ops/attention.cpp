@@ -200,14 +200,13 @@ AttentionResult scaled_dot_product_attention(const Tensor& q, const Tensor& k, c
         v.shape());
   const std::int64_t Tq = q.size(-2), Tk = k.size(-2), D = q.size(-1);
   const Shape lead = broadcast_shapes(op, broadcast_shapes(op, leading(q), leading(k)), leading(v));
-  if (mask.defined()) {
-    Shape scores = lead;
-    scores.push_back(Tq);
-    scores.push_back(Tk);
-    check(mask.dtype() == boolean && broadcasts_to(mask.shape(), scores), op,
-          ": mask is bool (true: may look) and broadcasts to the scores ", scores, ", got ", mask.dtype(), " ",
-          mask.shape());
-  }
+  Shape scores = lead;
+  scores.push_back(Tq);
+  scores.push_back(Tk);
+  static_cast<void>(numel(scores));  // an overflow is an error here, before operands are copied
+  check(!mask.defined() || (mask.dtype() == boolean && broadcasts_to(mask.shape(), scores)), op,
+        ": mask is bool (true: may look) and broadcasts to the scores ", scores, ", got ",
+        mask.defined() ? mask.dtype() : boolean, " ", mask.defined() ? mask.shape() : Shape{});
   check(!options.causal || Tq == Tk, op, ": causal needs as many queries as keys, got ", Tq, " and ", Tk);
   check(options.masked_score < INFINITY, op, ": the masked score is -inf or a large negative number, got ",
         options.masked_score);

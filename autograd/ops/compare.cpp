@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "autograd/observer.h"
 #include "autograd/ops/pointwise.h"
 
 namespace prenorm {
@@ -15,7 +16,9 @@ template <class F>
 Tensor compare(std::string_view op, const Tensor& a, const Tensor& b, bool swapped, F f) {
   check_same_dtype(op, a, b);
   broadcast_shapes(op, a.shape(), b.shape());
-  return dispatch(a.dtype(), [&](auto t) { return zip_as<decltype(t)>(op, swapped ? b : a, swapped ? a : b, f); });
+  Tensor y = dispatch(a.dtype(), [&](auto t) { return zip_as<decltype(t)>(op, swapped ? b : a, swapped ? a : b, f); });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded(op, {a, b}, {y});
+  return y;
 }
 
 }  // namespace
@@ -28,10 +31,12 @@ Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", a, b, true, s
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", a, b, true, std::less_equal<>()); }
 
 Tensor logical_not(const Tensor& x) {
-  return dispatch(x.dtype(), [&](auto t) {
+  Tensor y = dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
     return map_as<T>(x, [](T v) { return v == T{0}; });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("logical_not", {x}, {y});
+  return y;
 }
 
 Tensor mod(const Tensor& a, std::int64_t divisor) {

@@ -21,6 +21,8 @@ Tensor arange(double start, double end, double step, DType dtype) {
   check(step != 0 && std::isfinite((end - start) / step), "arange: from ", start, " to ", end, " in steps of ", step);
   const double count = std::ceil((end - start) / step);
   check(count >= 0, "arange: from ", start, " to ", end, " never gets there in steps of ", step);
+  check(count < 4e18, "arange: from ", start, " to ", end, " in steps of ", step,
+        " are more elements than int64 can count");
   Tensor out = Tensor::empty({static_cast<std::int64_t>(count)}, dtype);
   dispatch_number("arange", dtype, [&](auto t) {
     using T = decltype(t);

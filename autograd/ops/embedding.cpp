@@ -69,11 +69,12 @@ struct Embedding final : Node {
   }
 
   Tensors forward(const Tensors& in) const override {
-    const Tensor ids = dense(in[0]), weight = dense(in[1]);
-    const std::int64_t V = weight.size(0), D = weight.size(1);
-    check_ids("embedding", "id", ids, V);
-    Shape shape = ids.shape();
+    const std::int64_t V = in[1].size(0), D = in[1].size(1);
+    Shape shape = in[0].shape();
     shape.push_back(D);
+    static_cast<void>(numel(shape));  // an overflow is an error here, before operands are copied
+    const Tensor ids = dense(in[0]), weight = dense(in[1]);
+    check_ids("embedding", "id", ids, V);
     Tensor y = Tensor::empty(shape, weight.dtype());
     dispatch_float("embedding", weight.dtype(), [&](auto t) {
       using T = decltype(t);

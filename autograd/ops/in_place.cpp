@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "autograd/convert.h"
+#include "autograd/observer.h"
 #include "autograd/ops/pointwise.h"
 
 namespace prenorm {
@@ -60,7 +62,7 @@ const Tensor& fill_(const Tensor& x, double value) {
   check_writable("fill_", x);
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    const T converted = static_cast<T>(value);
+    const T converted = convert<T>(value);
     write<T, T>(x, x, [converted](T& element, const T&) { element = converted; });
   });
   return x;
@@ -73,9 +75,10 @@ const Tensor& copy_(const Tensor& x, const Tensor& from) {
     dispatch(from.dtype(), [&](auto u) {
       using T = decltype(t);
       using U = decltype(u);
-      write<T, U>(x, source, [](T& element, U value) { element = static_cast<T>(value); });
+      write<T, U>(x, source, [](T& element, U value) { element = convert<T>(value); });
     });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("copy_", {x, from}, {x});
   return x;
 }
 
@@ -85,9 +88,10 @@ const Tensor& add_(const Tensor& x, const Tensor& y, double scale) {
   const Tensor source = readable("add_", x, y);
   dispatch_number("add_", x.dtype(), [&](auto t) {
     using T = decltype(t);
-    const T factor = static_cast<T>(scale);
+    const T factor = convert<T>(scale);
     write<T, T>(x, source, [factor](T& element, T value) { element += factor * value; });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("add_", {x, y}, {x});
   return x;
 }
 
@@ -95,7 +99,7 @@ const Tensor& mul_(const Tensor& x, double factor) {
   check_writable("mul_", x);
   dispatch_number("mul_", x.dtype(), [&](auto t) {
     using T = decltype(t);
-    const T converted = static_cast<T>(factor);
+    const T converted = convert<T>(factor);
     write<T, T>(x, x, [converted](T& element, T) { element *= converted; });
   });
   return x;

@@ -14,12 +14,12 @@ namespace {
 
 template <class T>
 Tensor forward_as(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Tensor rows = dense(x), w = dense(weight);
   const std::int64_t R = numel(Shape(x.shape().begin(), x.shape().end() - 1)), in = weight.size(1),
                      out = weight.size(0);
   Shape shape = x.shape();
   shape.back() = out;
-  Tensor y = Tensor::empty(shape, x.dtype());
+  Tensor y = Tensor::empty(shape, x.dtype());  // before operands are copied: a shape that overflows costs no memory
+  const Tensor rows = dense(x), w = dense(weight);
   T* result = y.mutable_data<T>();
   if (bias.defined()) {  // the product is then added to the bias: one pass over y less than adding it afterwards
     const Tensor b = dense(bias);

@@ -43,14 +43,15 @@ struct Matrices {
 
 template <class T>
 Tensor product(const Tensor& a, const Tensor& b) {
-  const Matrices left(a), right(b);
-  const Shape batch = broadcast_shapes("matmul", left.batch.shape(), right.batch.shape());
+  const Shape batch = broadcast_shapes("matmul", Shape(a.shape().begin(), a.shape().end() - 2),
+                                       Shape(b.shape().begin(), b.shape().end() - 2));
   const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
   Shape shape = batch;
   shape.push_back(m);
   shape.push_back(n);
-  Tensor y = Tensor::empty(shape, a.dtype());
+  Tensor y = Tensor::empty(shape, a.dtype());  // before operands are copied: a shape that overflows costs no memory
   if (y.numel() == 0) return y;
+  const Matrices left(a), right(b);
   const Broadcast loop(batch, left.batch, right.batch);
   for (std::int64_t row = 0; row < loop.rows; ++row) {
     const auto [offset_a, offset_b] = loop.at(row);

@@ -130,6 +130,17 @@ Option negation(std::string name, bool Options::*member, std::string help, const
               }};
 }
 
+// A flag that sets `member` to true, for this run only.
+Option flag(std::string name, bool Options::*member, std::string help, const char* group) {
+  Option option = negation(std::move(name), member, std::move(help), group, Keep::no);
+  option.write = [=](const Options& o) { return o.*member ? "yes" : "no"; };
+  option.read = [=](Options& o, const std::string& value) {
+    o.*member = value == "yes";
+    return value == "yes" || value == "no";
+  };
+  return option;
+}
+
 // The path of the text is kept as an absolute one, since a run may be resumed from another folder; empty for the rule.
 Option text_file() {
   Option option = text("text", "FILE", &Options::text,
@@ -170,6 +181,8 @@ const std::vector<Option>& table() {
       number("seed", &Options::seed, std::uint64_t{0}, ~std::uint64_t{0}, "Seed of the weights and batches", kTraining,
              changeable),
       threads(),
+      flag("nan-check", &Options::nan_check,
+           "Stop at the first NaN or infinity and name the operation\nthat made it; slower", kTraining),
       number("depth", &Options::depth, std::int64_t{0}, any_size, "Blocks", kModel, fixed),
       number("d-model", &Options::d_model, std::int64_t{1}, any_size, "Features, a multiple of --heads", kModel, fixed),
       number("heads", &Options::heads, std::int64_t{1}, any_size, "Heads of attention", kModel, fixed),

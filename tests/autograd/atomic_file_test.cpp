@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -182,6 +184,31 @@ TEST_CASE("what a killed process left behind is removed by the next of that name
   for (const std::string& other : others)
     if (other != ".b.1-2.tmp") CHECK_MESSAGE(fs::exists(folder / other), other);
   CHECK(fs::is_symlink(folder / ".a.7-7.tmp"));
+}
+
+TEST_CASE("killed at any moment of a save, the file is the old one or the new one") {
+  const Folder folder;
+  const auto content = [](char c) { return std::string(300'000, c); };
+  put(folder / "a", content('a'));
+  std::set<fs::path> left;  // by kills in the middle of a save
+  for (int kill = 0; kill < 100; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (char c = 'b';; c = c == 'z' ? 'b' : static_cast<char>(c + 1)) write_file(folder / "a", content(c));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(kill * 37 % 3001));
+    REQUIRE(::kill(child, SIGKILL) == 0);
+    REQUIRE(::waitpid(child, nullptr, 0) == child);
+    const std::string seen = get(folder / "a");
+    REQUIRE(seen == content(seen[0]));
+    REQUIRE(folder.files() <= 2);
+    for (const auto& entry : fs::directory_iterator(folder / "."))
+      if (entry.path().filename() != "a") left.insert(entry.path());
+  }
+  MESSAGE("killed 100 times, ", left.size(), " of them in the middle of a save");
+  write_file(folder / "a", "last");
+  CHECK(get(folder / "a") == "last");
+  CHECK(folder.files() == 1);
 }
 
 TEST_CASE("what is being written by someone is not taken for left behind") {

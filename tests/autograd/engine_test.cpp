@@ -575,5 +575,27 @@ TEST_CASE_FIXTURE(NoLeak, "threads may compute with shared leaves at once, and t
   CHECK(results[1] == Doubles{2, 4});
 }
 
+TEST_CASE_FIXTURE(NoLeak,
+                  "threads may run backward at once through graphs that share no leaf, under modes of their own") {
+  std::vector<Doubles> results(3);
+  std::vector<std::thread> threads;
+  const Tensor data = full({2}, 3, float64);  // shared, read only
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    threads.emplace_back([&, t] {
+      const Tensor w = leaf({1, 2});
+      for (int i = 0; i < 200; ++i) {
+        const SetGrad mode(t != 2 || i % 2 == 0);
+        const Tensor y = sum(w * w * data);
+        if (GradMode::enabled()) y.backward();
+      }
+      results[t] = w.grad().to_vector();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(results[0] == Doubles{1200, 2400});
+  CHECK(results[1] == Doubles{1200, 2400});
+  CHECK(results[2] == Doubles{600, 1200});
+}
+
 }  // namespace
 }  // namespace prenorm

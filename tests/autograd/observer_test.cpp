@@ -95,6 +95,32 @@ TEST_CASE_FIXTURE(NoLeak, "an observer is told of each node made, with the tenso
   CHECK(recorder.made.size() == 2);  // what is not recorded makes no node
 }
 
+TEST_CASE_FIXTURE(NoLeak, "an observer is told of operations that leave no node, but not of parts of others") {
+  struct Unrecorded final : Observer {
+    Names ops;
+    Tensors last_inputs, last_outputs;
+    void unrecorded(std::string_view op, const Tensors& inputs, const Tensors& outputs) override {
+      ops.emplace_back(op);
+      last_inputs = inputs;
+      last_outputs = outputs;
+    }
+  };
+  const Tensor x = Tensor::of({1, 2}, {.requires_grad = true}), c = ones({2});
+  Unrecorded seen;
+  const Tensor y = max(x * c, 0).values;  // finds its positions by argmax
+  y.backward();
+  CHECK(seen.ops.empty());
+  const Tensor e = exp(c), a = argmax(x);
+  CHECK(seen.ops == Names{"exp", "argmax"});
+  CHECK(seen.last_inputs[0].is(x));
+  CHECK(seen.last_outputs[0].is(a));
+  lt(x, c);
+  copy_(c, e);
+  const NoGrad no_grad;
+  x + c;
+  CHECK(seen.ops == Names{"exp", "argmax", "lt", "copy_", "add"});
+}
+
 TEST_CASE_FIXTURE(NoLeak, "an observer is told of each call of backward, with total cotangents and its gradients") {
   const Tensor x = Tensor::of({2}, {.requires_grad = true}), c = Tensor::of({3});
   const Recorder recorder;

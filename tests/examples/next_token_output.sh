@@ -6,7 +6,7 @@ source "$(dirname "$(readlink -f "$0")")/common.sh"
 # Every option is in the help, which fits a terminal.
 run --help
 for option in text temperature prompt depth d-model heads batch length steps lr warmup clip seed threads norm order \
-  no-residual checkpoint checkpoint-every no-checkpoint resume log help; do
+  nan-check no-residual checkpoint checkpoint-every no-checkpoint resume log help; do
   expect_output "^ *(-h,)?--$option( |\$)"
 done
 ((99 >= $(wc -L <out.txt))) || fail "the help is too wide"
@@ -35,6 +35,13 @@ has_lines nan.csv 51 || fail "training did not go on"
 text_of 5000 >text
 run "${small[@]}" --norm none --lr 1e6 --warmup 0 --steps 50 --no-checkpoint --text text
 expect_output '^held-out loss nan '
+
+# Or, on request, it ends the run and is traced to the operation and the layer.
+expect_code 1 "$program" "${small[@]}" --norm none --lr 1e6 --warmup 0 --steps 50 --no-checkpoint --nan-check
+expect_output '^next_token: nan_check: [a-z_]+ in [a-z_.0-9]+ gave (NaN|infinity): output [0-9], float32 \[.*finite: \[' err.txt
+run "${small[@]}" --steps 10 --checkpoint plain
+run "${small[@]}" --steps 10 --checkpoint watched --nan-check
+same plain watched
 
 # An output that fails is an error, after saving.
 last_step() { tail -n 1 "$1" | cut -d, -f1; }

@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "autograd/ops.h"
+#include "nn/tiny_lm.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "support.h"
@@ -54,6 +55,16 @@ TEST_CASE("a parameter without a gradient, or frozen, stays as it is; a gradient
   const NamedTensors state = adamw.state_dict();
   CHECK(state[0].tensor.item<std::int64_t>() == 0);  // absent/step
   CHECK(state[6].tensor.item<std::int64_t>() == 1);  // zero/step
+}
+
+TEST_CASE("a tied weight is stepped once, by the sum of its gradients") {
+  manual_seed(1);
+  const nn::TinyLM model(7, {.d_model = 8, .n_heads = 2, .n_layers = 1, .max_len = 5, .tie_head = true});
+  const Tensor ids = randint(0, 7, {2, 5}), weight = model.parameters()[0].tensor, before = clone(weight.detach());
+  SGD sgd(model.parameters(), {.lr = 0.5});
+  cross_entropy(model(ids), ids).backward();
+  sgd.step();
+  expect_close(weight, before - weight.grad() * 0.5, 1e-7);
 }
 
 TEST_CASE("groups have their own learning rate and weight decay, which may be changed") {

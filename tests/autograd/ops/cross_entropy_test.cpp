@@ -105,6 +105,21 @@ TEST_CASE("cross_entropy: ignored rows count for nothing: the loss is that of th
   }
 }
 
+TEST_CASE("cross_entropy: ignored rows are 0 where nothing is reduced") {
+  const Tensor logits = randn64({3, 4});
+  for (std::int64_t ignored : {255, -100, 2}) {
+    const Tensor rows =
+        cross_entropy(logits, ids({1, ignored, 0}), {.reduction = Reduction::none, .ignore_index = ignored});
+    const Tensor all = cross_entropy(logits, ids({1, 3, 0}), {.reduction = Reduction::none});
+    expect_close(rows, all * Tensor::of({1, 0, 1}, {.dtype = float64}), 0);
+    expect_close(slice(grad({rows}, {logits}, {ones({3}, float64)})[0], 0, 1, 2), {0, 0, 0, 0}, 0);
+  }
+}
+
+TEST_CASE("cross_entropy: of the output of another op, which backward needs as it was") {
+  expect_gradients([](const Tensors& in) { return cross_entropy(exp(in[0]), ids({2, 0})); }, Tensors{randn64({2, 4})});
+}
+
 TEST_CASE("cross_entropy: an ignore_index that names a class leaves it in the softmax's sum") {
   const Tensor logits = Tensor::of({0, std::log(2), 0, 0, 0, 0}, {2, 3}, {.dtype = float64, .requires_grad = true});
   const Tensor loss = cross_entropy(logits, ids({0, 1}), {.ignore_index = 1});

@@ -95,6 +95,16 @@ TEST_CASE("layer_norm_std: a constant row gives b_2 exactly and dx = (g - mean(g
   }
 }
 
+TEST_CASE("layer_norm_std: on constant rows the composed twin has the same gradients") {
+  for (const double value : {0.0, 7.0}) {
+    const Tensor x = full({3, 6}, value, float64).requires_grad_(), a_2 = randn64({6}, 1), b_2 = randn64({6}, 2);
+    const Tensor dy = randn64({3, 6}, 3);
+    const Tensors fused = grad({call({x, a_2, b_2})}, {x, a_2, b_2}, {dy});
+    const Tensors twin = grad({composed(x, a_2, b_2)}, {x, a_2, b_2}, {dy});
+    for (std::size_t i = 0; i < fused.size(); ++i) expect_close(fused[i] * 1e-6, twin[i] * 1e-6, 1e-12);
+  }
+}
+
 TEST_CASE("layer_norm_std: differences agree on a row of zeros, where the step is small against eps") {
   const Tensor x = zeros({2, 4}, float64).requires_grad_(), a_2 = randn64({4}, 1), b_2 = randn64({4}, 2);
   expect_gradients(call, Tensors{x, a_2, b_2}, {.order = 1, .step = 1e-12, .tolerance = 1e-5});

@@ -110,6 +110,26 @@ TEST_CASE("layer_norm: constant rows give beta exactly, and finite gradients") {
   }
 }
 
+TEST_CASE("layer_norm: on constant rows the composed twin has the same gradients") {
+  for (const double value : {0.0, 7.0}) {
+    const Tensor x = full({3, 6}, value, float64).requires_grad_(), gamma = randn64({6}, 1), beta = randn64({6}, 2);
+    const Tensor dy = randn64({3, 6}, 3);
+    const Tensors fused = grad({call({x, gamma, beta})}, {x, gamma, beta}, {dy});
+    const Tensors twin = grad({composed(x, gamma, beta)}, {x, gamma, beta}, {dy});
+    for (std::size_t i = 0; i < fused.size(); ++i) expect_close(fused[i], twin[i], 1e-9);
+  }
+}
+
+TEST_CASE("layer_norm: the gradients of 3-D rows are those of the rows of the flattened tensor") {
+  const Tensor x = randn64({2, 3, 5}), gamma = randn64({5}, 1), beta = randn64({5}, 2), dy = randn64({2, 3, 5}, 3);
+  const Tensor flat = reshape(x, {6, 5}).detach().requires_grad_();
+  const Tensors deep = grad({call({x, gamma, beta})}, {x, gamma, beta}, {dy});
+  const Tensors wide = grad({call({flat, gamma, beta})}, {flat, gamma, beta}, {reshape(dy, {6, 5}).detach()});
+  expect_close(reshape(deep[0], {6, 5}), wide[0], 0);
+  expect_close(deep[1], wide[1], 0);
+  expect_close(deep[2], wide[2], 0);
+}
+
 TEST_CASE("layer_norm: rows far from zero keep their digits in float32") {
   for (const auto& [n, offset] : {std::pair{4, 2000.0}, std::pair{64, 2000.0}, std::pair{768, 1e5}}) {
     const Tensor x = to(randn64({5, n}, 1).detach() + offset, float32).requires_grad_();

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "autograd/node.h"
 #include "autograd/ops/op_checks.h"
 
@@ -20,6 +22,21 @@ TEST_CASE("to: values between all dtypes") {
   CHECK(to(Tensor::of({0.1}, {.dtype = float64}), float32).item() == static_cast<double>(0.1f));
   expect_close(to(strided(randn64({2, 3})), float32), to(randn64({2, 3}), float32), 0);
   CHECK(to(zeros({0, 3}), int64).shape() == Shape{0, 3});
+}
+
+TEST_CASE("to: what int64 cannot hold becomes its lowest value, NaN too, on every processor") {
+  const std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  const std::vector<double> wide = {NAN, INFINITY, -INFINITY, 1e19, 9223372036854775808.0, -9223372036854775808.0};
+  for (DType dtype : {float32, float64}) {
+    const Tensor x = Tensor::of(wide, {6}, {.dtype = dtype});
+    CHECK(to(x, int64).to_vector<std::int64_t>() == std::vector<std::int64_t>(6, lowest));
+    CHECK(x.to_vector<std::int64_t>() == std::vector<std::int64_t>(6, lowest));
+    CHECK(to(x, boolean).to_vector<std::int64_t>() == std::vector<std::int64_t>(6, 1));
+  }
+  CHECK(to(Tensor::of({9223372036854774784.0}, {.dtype = float64}), int64).item<std::int64_t>() == 9223372036854774784);
+  CHECK(full({1}, NAN, int64).item<std::int64_t>() == lowest);
+  CHECK(Tensor::of({NAN}, {.dtype = int64}).item<std::int64_t>() == lowest);
+  expect_error([] { arange(0, 1e19); }, {"arange", "int64"});
 }
 
 TEST_CASE("to: the same handle where nothing changes") {
