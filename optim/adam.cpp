@@ -22,7 +22,8 @@ struct Coefficients {
 template <class T>
 PRENORM_VECTORIZED void adam_update(std::int64_t n, const Coefficients<T>& at, T* p, const T* gradient, T* m, T* v,
                                     T* largest) {
-  const auto [beta1, beta2, eps, take1, take2, decay, shrink, step_size, root] = at;
+  const T beta1 = at.beta1, beta2 = at.beta2, eps = at.eps, take1 = at.take1, take2 = at.take2;
+  const T decay = at.decay, shrink = at.shrink, step_size = at.step_size, root = at.root;
   if (largest == nullptr) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {

@@ -16,7 +16,8 @@ struct Coefficients {
 
 template <class T>
 PRENORM_VECTORIZED void sgd_update(std::int64_t n, const Coefficients<T>& at, T* p, const T* gradient, T* m) {
-  const auto [lr, decay, keep, take, nesterov, momentum] = at;
+  const T lr = at.lr, decay = at.decay, keep = at.keep, take = at.take, momentum = at.momentum;
+  const bool nesterov = at.nesterov;
   if (m == nullptr) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) p[i] -= lr * (gradient[i] + decay * p[i]);

@@ -32,12 +32,11 @@ PRENORM_VECTORIZED void weigh_rows(std::int64_t rows, std::int64_t n, T scale, T
     bool any = false;
     if (see == nullptr) {
       any = true;
+#pragma omp simd
       for (std::int64_t j = 0; j < n; ++j) p[j] *= scale;
     } else {
-      for (std::int64_t j = 0; j < n; ++j) {
-        any = any || see[j];
-        p[j] = see[j] ? p[j] * scale : masked;
-      }
+      for (std::int64_t j = 0; j < n; ++j) any = any || see[j];
+      for (std::int64_t j = 0; j < n; ++j) p[j] = see[j] ? p[j] * scale : masked;
     }
     if (!any && masked == -kInf) {
       for (std::int64_t j = 0; j < n; ++j) p[j] = 0;

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/lanes.h"
 #include "autograd/node.h"
 #include "autograd/ops/ids.h"
 #include "autograd/ops/reduce.h"
@@ -38,46 +39,47 @@ struct Rows {
 
 template <class T>
 PRENORM_VECTORIZED void forward_rows(const Rows<T>& block, T* loss) {
-  const auto [rows, C, ignored, s, all, target, largest, scale] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x = all + r * C;
+  const std::int64_t C = block.C;
+  const T s = block.smoothing;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* x = block.x + r * C;
     T most = -std::numeric_limits<T>::infinity();
 #pragma omp simd reduction(max : most)
     for (std::int64_t i = 0; i < C; ++i) most = x[i] > most ? x[i] : most;
-    T total = 0, below = 0;
-#pragma omp simd reduction(+ : total, below)
-    for (std::int64_t i = 0; i < C; ++i) {
-      total += vec::exp(x[i] - most);
-      below += most - x[i];
-    }
-    largest[r] = most;
-    scale[r] = 1 / total;
+    const auto [total, below] = lane_sums<T>(C, [=](std::int64_t i, T& e, T& gap) {
+      gap = most - x[i];
+      e = vec::exp(-gap);
+    });
+    block.largest[r] = most;
+    block.scale[r] = 1 / total;
     loss[r] = 0;
-    if (target[r] == ignored) continue;
-    loss[r] = vec::log(total) + (1 - s) * (most - x[target[r]]);
+    const std::int64_t target = block.target[r];
+    if (target == block.ignored) continue;
+    loss[r] = vec::log(total) + (1 - s) * (most - x[target]);
     if (s > 0) loss[r] += s * below / static_cast<T>(C);  // not where s = 0: a logit of -inf has below = inf
   }
 }
 
 // dy has one element a row, or one for all (step 0). factor: 1, or 1 / count.
-template <class T>
-PRENORM_VECTORIZED void backward_rows(const Rows<T>& block, const T* dy, std::int64_t step, T factor, T* all_dx,
-                                      bool add) {
-  const auto [rows, C, ignored, s, all, target, largest, scale] = block;
-  const T even = s / static_cast<T>(C);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x = all + r * C;
+template <bool add, class T>
+PRENORM_VECTORIZED void backward_rows(const Rows<T>& block, const T* dy, std::int64_t step, T factor, T* all_dx) {
+  const std::int64_t C = block.C;
+  const T s = block.smoothing, even = s / static_cast<T>(C);
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* x = block.x + r * C;
     T* dx = all_dx + r * C;
-    if (target[r] == ignored) {
+    const std::int64_t target = block.target[r];
+    if (target == block.ignored) {
       if (!add) std::fill_n(dx, C, T{0});
       continue;
     }
-    const T g = dy[r * step] * factor, most = largest[r], scaled = scale[r];
+    const T g = dy[r * step] * factor, most = block.largest[r], scale = block.scale[r];
 #pragma omp simd
     for (std::int64_t i = 0; i < C; ++i) {
-      dx[i] = (add ? dx[i] : T{0}) + (vec::exp(x[i] - most) * scaled - even) * g;
+      const T value = (vec::exp(x[i] - most) * scale - even) * g;
+      dx[i] = add ? dx[i] + value : value;
     }
-    dx[target[r]] -= (1 - s) * g;
+    dx[target] -= (1 - s) * g;
   }
 }
 
@@ -136,7 +138,8 @@ struct CrossEntropy final : Node {
       T* to = out.template mutable_data<T>();
       const std::int64_t step = one_each ? 1 : 0;
       parallel_rows(R, C * 8, [&](std::int64_t begin, std::int64_t end) {
-        backward_rows(part(all, begin, end), from + begin * step, step, static_cast<T>(factor), to + begin * C, !fresh);
+        const auto run = fresh ? backward_rows<false, T> : backward_rows<true, T>;
+        run(part(all, begin, end), from + begin * step, step, static_cast<T>(factor), to + begin * C);
       });
     });
   }

@@ -25,10 +25,11 @@ namespace {
 // mean is counted from the row's first element, see centred(); spread is rstd.
 template <class T>
 PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
-  const auto [rows, n, all, gamma, beta, out, mean, rstd] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x = all + r * n;
-    T* y = out + r * n;
+  const std::int64_t n = block.n;
+  const T *gamma = block.scale, *beta = block.shift;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* x = block.x + r * n;
+    T* y = block.y + r * n;
     const T first = x[0];
     const T total = lane_sum<T>(n, [=](std::int64_t i) { return x[i] - first; });
     const T m = total / static_cast<T>(n);
@@ -37,8 +38,8 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
       return d * d;
     });
     const T s = 1 / std::sqrt(squares / static_cast<T>(n) + eps);
-    mean[r] = m;
-    rstd[r] = s;
+    block.mean[r] = m;
+    block.spread[r] = s;
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = gamma[i] * ((x[i] - first - m) * s) + beta[i];
   }
@@ -46,10 +47,12 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
 
 template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
-  const auto [rows, n, all, gamma, mean, rstd, all_dy, all_dx, dgamma, dbeta] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T *x = all + r * n, *dy = all_dy + r * n;
-    const T first = x[0], m = mean[r], s = rstd[r];
+  const std::int64_t n = block.n;
+  const T* gamma = block.scale;
+  T *dgamma = block.dscale, *dbeta = block.dshift;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T *x = block.x + r * n, *dy = block.dy + r * n;
+    const T first = x[0], m = block.mean[r], s = block.spread[r];
     const auto [sum_g, sum_gx] = lane_sums<T>(n, [=](std::int64_t i, T& to_g, T& to_gx) {
       const T x_hat = (x[i] - first - m) * s, g = gamma[i] * dy[i];
       dgamma[i] += dy[i] * x_hat;
@@ -57,8 +60,8 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
       to_g = g;
       to_gx = g * x_hat;
     });
-    if (all_dx == nullptr) continue;
-    T* dx = all_dx + r * n;
+    if (block.dx == nullptr) continue;
+    T* dx = block.dx + r * n;
     const T mean_g = sum_g / static_cast<T>(n), mean_gx = sum_gx / static_cast<T>(n);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {

@@ -23,10 +23,11 @@ namespace {
 // mean is counted from the row's first element, see centred(); spread is std.
 template <class T>
 PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
-  const auto [rows, n, all, a_2, b_2, out, mean, std] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x = all + r * n;
-    T* y = out + r * n;
+  const std::int64_t n = block.n;
+  const T *a_2 = block.scale, *b_2 = block.shift;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* x = block.x + r * n;
+    T* y = block.y + r * n;
     const T first = x[0];
     const T total = lane_sum<T>(n, [=](std::int64_t i) { return x[i] - first; });
     const T m = total / static_cast<T>(n);
@@ -36,8 +37,8 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
     });
     const T s = std::sqrt(squares / static_cast<T>(n - 1));
     const T scale = 1 / (s + eps);
-    mean[r] = m;
-    std[r] = s;
+    block.mean[r] = m;
+    block.spread[r] = s;
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = a_2[i] * ((x[i] - first - m) * scale) + b_2[i];
   }
@@ -45,10 +46,12 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
 
 template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
-  const auto [rows, n, all, a_2, mean, std, all_dy, all_dx, da_2, db_2] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T *x = all + r * n, *dy = all_dy + r * n;
-    const T first = x[0], m = mean[r], scale = 1 / (std[r] + eps);
+  const std::int64_t n = block.n;
+  const T* a_2 = block.scale;
+  T *da_2 = block.dscale, *db_2 = block.dshift;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T *x = block.x + r * n, *dy = block.dy + r * n;
+    const T first = x[0], m = block.mean[r], s = block.spread[r], scale = 1 / (s + eps);
     const auto [sum_g, sum_gd] = lane_sums<T>(n, [=](std::int64_t i, T& to_g, T& to_gd) {
       const T d = x[i] - first - m, g = a_2[i] * dy[i];
       da_2[i] += dy[i] * (d * scale);
@@ -56,10 +59,10 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
       to_g = g;
       to_gd = g * d;
     });
-    if (all_dx == nullptr) continue;
-    T* dx = all_dx + r * n;
+    if (block.dx == nullptr) continue;
+    T* dx = block.dx + r * n;
     const T mean_g = sum_g / static_cast<T>(n);
-    const T along = std[r] == 0 ? T{0} : scale * scale * sum_gd / (static_cast<T>(n - 1) * std[r]);
+    const T along = s == 0 ? T{0} : scale * scale * sum_gd / (static_cast<T>(n - 1) * s);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {
       const T value = scale * (a_2[i] * dy[i] - mean_g) - (x[i] - first - m) * along;

@@ -22,14 +22,15 @@ namespace {
 // The statistics are mean(x^2) and rstd.
 template <class T>
 PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
-  const auto [rows, n, all, weight, none, out, mean_square, rstd] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x = all + r * n;
-    T* y = out + r * n;
+  const std::int64_t n = block.n;
+  const T* weight = block.scale;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T* x = block.x + r * n;
+    T* y = block.y + r * n;
     const T squares = lane_sum<T>(n, [=](std::int64_t i) { return x[i] * x[i]; });
-    mean_square[r] = squares / static_cast<T>(n);
-    const T s = 1 / std::sqrt(mean_square[r] + eps);
-    rstd[r] = s;
+    const T mean_square = squares / static_cast<T>(n), s = 1 / std::sqrt(mean_square + eps);
+    block.mean[r] = mean_square;
+    block.spread[r] = s;
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = weight[i] * (x[i] * s);
   }
@@ -37,17 +38,19 @@ PRENORM_VECTORIZED void forward_rows(const NormForward<T>& block, T eps) {
 
 template <bool add, class T>
 PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
-  const auto [rows, n, all, weight, mean_square, rstd, all_dy, all_dx, dweight, none] = block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T *x = all + r * n, *dy = all_dy + r * n;
-    const T s = rstd[r];
+  const std::int64_t n = block.n;
+  const T* weight = block.scale;
+  T* dweight = block.dscale;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    const T *x = block.x + r * n, *dy = block.dy + r * n;
+    const T s = block.spread[r];
     const T sum_gx = lane_sum<T>(n, [=](std::int64_t i) {
       const T x_hat = x[i] * s;
       dweight[i] += dy[i] * x_hat;
       return weight[i] * dy[i] * x_hat;
     });
-    if (all_dx == nullptr) continue;
-    T* dx = all_dx + r * n;
+    if (block.dx == nullptr) continue;
+    T* dx = block.dx + r * n;
     const T mean_gx = sum_gx / static_cast<T>(n);
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) {

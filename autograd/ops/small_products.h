@@ -33,14 +33,14 @@ template <int rows, bool transpose_a, class Real>
   Real sums[rows][kLanes<Real>] = {};
   for (std::int64_t s = 0; s < depth; ++s) {
     const Real* row = b[s];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const Real factor = transpose_a ? a[s][r] : a[r][s];
 #pragma omp simd
       for (std::int64_t l = 0; l < kLanes<Real>; ++l) sums[r][l] += factor * row[l];
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
     Real* row = c[r];
 #pragma omp simd
@@ -48,18 +48,30 @@ template <int rows, bool transpose_a, class Real>
   }
 }
 
-// c [rows, columns] = op(a) b for at most 4 rows; columns is a multiple of kLanes.
+// Rows of c whose sums are formed at the same time: enough to hide how long an addition takes, but no more than there
+// are registers for. A vector of kLanes elements fills one of the 32 registers of AVX-512, or two of the 16 of AVX2.
+inline std::int64_t rows_at_once() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const std::int64_t rows = __builtin_cpu_supports("avx512f") ? 8 : 4;
+  return rows;
+#else
+  return 4;
+#endif
+}
+
+// c [rows, columns] = op(a) b for at most 8 rows; columns is a multiple of kLanes.
 template <bool transpose_a, class Real>
 [[gnu::always_inline]] inline void multiply(std::int64_t rows, std::int64_t columns, std::int64_t depth,
                                             Rows<const Real> a, Rows<const Real> b, Rows<Real> c) {
+  const auto row = [&](std::int64_t r) { return transpose_a ? a.from(0, r) : a.from(r, 0); };
   for (std::int64_t l = 0; l < columns; l += kLanes<Real>) {
-    if (rows == 4) {
-      multiply_tile<4, transpose_a>(depth, a, b.from(0, l), c.from(0, l));
+    if (rows == 8) {
+      multiply_tile<8, transpose_a>(depth, a, b.from(0, l), c.from(0, l));
       continue;
     }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      multiply_tile<1, transpose_a>(depth, transpose_a ? a.from(0, r) : a.from(r, 0), b.from(0, l), c.from(r, l));
-    }
+    std::int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) multiply_tile<4, transpose_a>(depth, row(r), b.from(0, l), c.from(r, l));
+    for (; r < rows; ++r) multiply_tile<1, transpose_a>(depth, row(r), b.from(0, l), c.from(r, l));
   }
 }
 
