@@ -31,7 +31,7 @@ namespace {
 template <class Real>
 struct Head {
   std::int64_t T, D;
-  std::int64_t at_once;  // rows of a product
+  bool many_registers;
   Real scale;
   Rows<const Real> q, k, v;
   Rows<Real> lanes;   // [D, padded T]: q or dy transposed, one query a lane
@@ -61,10 +61,10 @@ PRENORM_VECTORIZED void transpose_to_lanes(const Head<Real>& head, Rows<const Re
 // to[j][i] = x_j . (query i in lanes), for all i from the vector of queries on that j stands in.
 template <class Real>
 PRENORM_VECTORIZED void dot_products(const Head<Real>& head, Rows<const Real> x, Rows<Real> to) {
-  for (std::int64_t j = 0; j < head.T; j += head.at_once) {
+  for (std::int64_t j = 0; j < head.T; j += 4) {
     const std::int64_t i = j / kLanes<Real> * kLanes<Real>;
-    multiply<false, Real>(std::min(head.at_once, head.T - j), padded<Real>(head.T) - i, head.D, x.from(j, 0),
-                          head.lanes.from(0, i), to.from(j, i));
+    multiply<false, Real>(head.many_registers, std::min<std::int64_t>(4, head.T - j), padded<Real>(head.T) - i, head.D,
+                          x.from(j, 0), head.lanes.from(0, i), to.from(j, i));
   }
 }
 
@@ -82,9 +82,10 @@ template <class Real>
 PRENORM_VECTORIZED void sum_over_keys(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
                                       bool add) {
   copy_rows<false, Real>(head.T, head.D, x, head.packed);
-  for (std::int64_t i = 0; i < head.T; i += head.at_once) {
-    const std::int64_t rows = std::min(head.at_once, head.T - i);
-    multiply<true, Real>(rows, padded<Real>(head.D), i + rows, a.from(0, i), head.packed, head.product.from(i, 0));
+  for (std::int64_t i = 0; i < head.T; i += 4) {
+    const std::int64_t rows = std::min<std::int64_t>(4, head.T - i);
+    multiply<true, Real>(head.many_registers, rows, padded<Real>(head.D), i + rows, a.from(0, i), head.packed,
+                         head.product.from(i, 0));
   }
   take_product(head, to, add);
 }
@@ -94,9 +95,9 @@ template <class Real>
 PRENORM_VECTORIZED void sum_over_queries(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
                                          bool add) {
   copy_rows<false, Real>(head.T, head.D, x, head.packed);
-  for (std::int64_t j = 0; j < head.T; j += head.at_once) {
-    multiply<false, Real>(std::min(head.at_once, head.T - j), padded<Real>(head.D), head.T - j, a.from(j, j),
-                          head.packed.from(j, 0), head.product.from(j, 0));
+  for (std::int64_t j = 0; j < head.T; j += 4) {
+    multiply<false, Real>(head.many_registers, std::min<std::int64_t>(4, head.T - j), padded<Real>(head.D), head.T - j,
+                          a.from(j, j), head.packed.from(j, 0), head.product.from(j, 0));
   }
   take_product(head, to, add);
 }
@@ -288,7 +289,7 @@ struct CausalAttention final : Node {
         if (weights != nullptr) p = weights + i * T * pT;
         f(Head<Real>{T,
                      D,
-                     rows_at_once(),
+                     many_registers(),
                      scale,
                      {q, 3 * C},
                      {q + C, 3 * C},
