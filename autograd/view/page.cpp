@@ -1,6 +1,7 @@
 #include "autograd/view/page.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "autograd/check.h"
@@ -8,6 +9,10 @@
 
 namespace prenorm::view {
 namespace {
+
+// The page's script, in the order in which its parts follow each other: they share one scope.
+constexpr std::array<const char*, 9> kScripts{"model",     "layout", "text",  "tensor", "parts",
+                                              "inspector", "tree",   "graph", "main"};
 
 const std::string& asset(std::string_view path) {
   const std::string* text = embedded_file(path);
@@ -52,7 +57,9 @@ std::string page_with(const std::string& json) {
     parts[place] = {marker, &text};
   };
   put("/*@css@*/", asset("autograd/view/page/view.css"));
-  put("/*@js@*/", asset("autograd/view/page/view.js"));
+  std::string script;
+  for (const char* part : kScripts) script += asset("autograd/view/page/js/" + std::string(part) + ".js");
+  put("/*@js@*/", script);
   put("@run@", json);
   std::string page;
   std::size_t done = 0;
