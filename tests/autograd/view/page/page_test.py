@@ -275,7 +275,7 @@ def state():
     with browser.Browser(FOLDER) as page:
         page.open("lm")
         page.press("right", shift=True, times=5)
-        page.press("enter", "enter")
+        page.press("enter")
         page.wait("location.hash.includes('step=') && location.hash.includes('open=')", "the address is written")
         shown, address = page.js(what), page.js("return location.hash")
         page.open("lm")
