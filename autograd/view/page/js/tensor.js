@@ -48,7 +48,7 @@ function shade(value, scale, most = 1) {
   return `rgb(${paper.map((c, i) => Math.round(c + (end[i] - c) * part)).join(",")})`;
 }
 
-const cell = (value, scale) => `<td data-v="${escaped(value)}" title="${escaped(value)}"${scale === null ? "" : ` style="background:${shade(value, scale, 0.55)}"`}>${short(value, 3)}</td>`;
+const cell = (value, scale) => `<td data-v="${escaped(value)}" title="${escaped(value)}"${scale === null ? "" : ` style="background:${shade(value, scale, 0.46)}"`}>${short(value, 3)}</td>`;
 function table(matrix, scale, caption) {
   let html = `<table class="numbers"><caption class="hidden">${escaped(caption)}</caption><thead><tr><td></td>`;
   for (let c = 0; c < matrix.cols; ++c) html += `<th scope="col">${c}</th>`;
