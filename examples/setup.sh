@@ -52,9 +52,12 @@ find_missing() {
       libcli11-dev) has_header CLI/CLI.hpp ;;
       nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
       doctest-dev) has_header doctest/doctest.h ;;
-      python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
       clang) has_command clang++ ;;
       libclang-rt-*-dev) [[ -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) ]] ;;
+      chromium) has_command chromium ;;
+      chromium-driver) has_command chromedriver ;;
+      python3-selenium) /usr/bin/python3 -c 'import selenium' 2>/dev/null ;;
+      python3-venv) /usr/bin/python3 -c 'import ensurepip' 2>/dev/null ;;
     esac || missing+=("$package")
   done
 }

@@ -48,7 +48,7 @@ function shade(value, scale, most = 1) {
   return `rgb(${paper.map((c, i) => Math.round(c + (end[i] - c) * part)).join(",")})`;
 }
 
-const cell = (value, scale) => `<td data-v="${escaped(value)}" title="${escaped(value)}"${scale === null ? "" : ` style="background:${shade(value, scale, 0.55)}"`}>${short(value, 3)}</td>`;
+const cell = (value, scale) => `<td data-v="${escaped(value)}" title="${escaped(value)}"${scale === null ? "" : ` style="background:${shade(value, scale, 0.46)}"`}>${short(value, 3)}</td>`;
 function table(matrix, scale, caption) {
   let html = `<table class="numbers"><caption class="hidden">${escaped(caption)}</caption><thead><tr><td></td>`;
   for (let c = 0; c < matrix.cols; ++c) html += `<th scope="col">${c}</th>`;
@@ -76,8 +76,10 @@ function tensorView(tensor, what, scale = largestSize(tensor)) {
   if (matrix.cols <= wide && matrix.rows <= 16) return `<div class="tensor" data-what="${escaped(what)}">${head}${table(matrix, scale, caption)}</div>`;
   const id = `t${++serial}`, s = statistics(tensor);
   pending.set(id, {matrix, scale, caption});
-  const size = Math.max(3, Math.min(14, Math.floor(320 / Math.max(matrix.cols, 1))));
-  return `<div class="tensor" data-what="${escaped(what)}">${head}<canvas id="${id}" class="heat" role="img" width="${matrix.cols * size}" height="${matrix.rows * size}" data-size="${size}"
+  // A long vector is folded into rows, to be seen at all.
+  const across = tensor.shape.length === 1 ? Math.min(matrix.cols, 32) : matrix.cols, down = Math.ceil(matrix.values.length / across);
+  const size = Math.max(3, Math.min(14, Math.floor(320 / Math.max(across, 1))));
+  return `<div class="tensor" data-what="${escaped(what)}">${head}<canvas id="${id}" class="heat" role="img" width="${across * size}" height="${down * size}" data-size="${size}" data-across="${across}"
     aria-label="Heat-map of ${escaped(caption)}: from ${short(s.min)} to ${short(s.max)}; its numbers follow"></canvas>
     <details class="more" data-table="${id}"><summary>numbers<span class="hidden"> of ${escaped(what)}</span></summary><div class="scroll" tabindex="0" role="region" aria-label="${escaped(caption)}"></div></details></div>`;
 }
@@ -113,16 +115,16 @@ function position(flat, shape) {
 // Draws the heat-maps that were just put in.
 function drawPending(parent) {
   for (const canvas of parent.querySelectorAll("canvas.heat")) {
-    const {matrix, scale} = pending.get(canvas.id), size = Number(canvas.dataset.size), pen = canvas.getContext("2d");
+    const {matrix, scale} = pending.get(canvas.id), size = Number(canvas.dataset.size), across = Number(canvas.dataset.across), pen = canvas.getContext("2d");
     matrix.values.forEach((value, i) => {
       const odd = !Number.isFinite(asNumber(value));
       pen.fillStyle = odd ? getComputedStyle(document.documentElement).getPropertyValue("--wrong") : shade(value, scale);
-      pen.fillRect(i % matrix.cols * size, Math.floor(i / matrix.cols) * size, size - (size > 5 ? 1 : 0), size - (size > 5 ? 1 : 0));
+      pen.fillRect(i % across * size, Math.floor(i / across) * size, size - (size > 5 ? 1 : 0), size - (size > 5 ? 1 : 0));
     });
     canvas.onmousemove = (event) => {
       const box = canvas.getBoundingClientRect();
-      const c = Math.floor((event.clientX - box.left) / box.width * matrix.cols), r = Math.floor((event.clientY - box.top) / box.height * matrix.rows);
-      canvas.title = `[${r},${c}] ${short(matrix.values[r * matrix.cols + c] ?? NaN, 6)}`;
+      const c = Math.floor((event.clientX - box.left) / box.width * across), r = Math.floor((event.clientY - box.top) / box.height * canvas.height / size), at = r * across + c;
+      canvas.title = at < matrix.values.length ? `[${Math.floor(at / matrix.cols)},${at % matrix.cols}] ${short(matrix.values[at], 6)}` : "";
     };
   }
   for (const details of parent.querySelectorAll("details[data-table]")) {

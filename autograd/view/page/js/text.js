@@ -10,7 +10,7 @@ function short(value, digits = 4) {
   if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
   if (number === 0) return "0";
   const size = Math.abs(number);
-  let text = size >= 1e5 || size < 1e-3 ? number.toExponential(Math.min(digits - 1, 2)) : String(Number(number.toPrecision(digits)));
+  let text = size >= 1e5 || size < 1e-3 ? number.toExponential(digits > 4 ? digits - 1 : Math.min(digits - 1, 2)) : String(Number(number.toPrecision(digits)));
   text = text.replace(/\.?0+e/, "e").replace("e+", "e");
   return text.replace("-", "−").replace("e-", "e−");
 }
