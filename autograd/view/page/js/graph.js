@@ -77,7 +77,7 @@ function unitSvg(unit, number) {
   const wrong = unit.ids.some((id) => nodes[id].verdict === "wrong");
   const fine = !wrong && now.given === 1 && unit.ids.some((id) => nodes[id].verdict === "ok");
   const unchecked = !wrong && !fine && now.given === 1 && unit.ids.some((id) => nodes[id].verdict === "unchecked");
-  const name = unit.scope ? scopeName(unit.scope) : label(node);
+  const name = unit.scope ? (unit.scope.times ? unit.scope.name : scopeName(unit.scope)) : label(node);
   const second = unit.scope ? plural(unit.ids.length, "op") : node.outputs[0] ? shapeText(node.outputs[0].shape) : "";
   let html = `<g class="unit${unit.scope ? " folded" : ""}${sum ? " sum" : ""}${node && isSource(node) ? " source" : ""}${now.computed ? " computed" : ""}${current ? " current" : ""}${wrong ? " wrong" : ""}" data-unit="${number}">`;
   if (current) html += `<rect class="halo" x="${x - 6}" y="${y - 6}" width="${width + 12}" height="${height + 12}" rx="${radius + 6}"/>`;
@@ -91,7 +91,7 @@ function unitSvg(unit, number) {
   const text = x + (sum ? 40 : unit.scope ? 32 : 18);
   if (sum) html += `<circle class="plus" cx="${x + 24}" cy="${unit.cy}" r="10"/><path class="plus" d="M${x + 18} ${unit.cy}h12M${x + 24} ${unit.cy - 6}v12"/>`;
   if (unit.scope) html += `<text class="twist" x="${x + 16}" y="${unit.cy + 5}">▸</text>`;
-  html += `<text class="name" x="${text}" y="${y + 18}">${escaped(clipped(name, 17))}${unit.scope && unit.scope.times ? ` <tspan class="times">×${unit.scope.times}</tspan>` : ""}</text><text class="shape" x="${text}" y="${y + 33}">${escaped(second)}</text>`;
+  html += `<text class="name" x="${text}" y="${y + 18}">${escaped(clipped(name, unit.scope && unit.scope.times ? 12 : 17))}${unit.scope && unit.scope.times ? ` <tspan class="times">×${unit.scope.times}</tspan>` : ""}</text><text class="shape" x="${text}" y="${y + 33}">${escaped(second)}</text>`;
   if (wrong || fine || unchecked) html += `<text class="glyph ${wrong ? "wrong" : fine ? "ok" : "unchecked"}" x="${x + width - 16}" y="${unit.cy + 6}" text-anchor="end">${wrong ? "✗" : fine ? "✓" : "–"}</text>`;
   return html + `<title>${escaped(unit.scope ? `${unit.scope.id}: open` : title(node) + where(node))}</title></g>`;
 }
