@@ -52,6 +52,8 @@ find_missing() {
       libcli11-dev) has_header CLI/CLI.hpp ;;
       nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
       doctest-dev) has_header doctest/doctest.h ;;
+      libopenmpi-dev) has_command mpicxx ;;
+      openmpi-bin) has_command mpirun ;;
     esac || missing+=("$package")
   done
 }
@@ -98,6 +100,21 @@ install_missing() {
   quietly "$root/build/install.log" apt_install "${missing[@]}" || fail "could not install: $list"
   find_missing "$@"
   ((${#missing[@]} == 0)) || fail "installed, but still not found: ${missing[*]}"
+}
+
+# mpirun_command RANKS: fills `mpirun` with the command that starts as many ranks on this machine. Ranks are not bound to
+# one processor each, as each has threads. On Ctrl-C they have 8 seconds to end their step and save, instead of 1.
+mpirun_command() {
+  mpirun=(mpirun -n "$1" --bind-to none --mca odls_base_sigkill_timeout 8)
+  ((EUID != 0)) || mpirun+=(--allow-run-as-root)
+  (($1 <= $(cores))) || mpirun+=(--oversubscribe)
+}
+
+# Processor cores that this process may use; Open MPI does not count the second thread of a core.
+cores() {
+  local all
+  all=$(LC_ALL=C lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l)
+  echo $((all > 0 && all < $(nproc) ? all : $(nproc)))
 }
 
 # build PRESET NAME TARGET: one build at a time in a checkout; silent when there is nothing to do.
