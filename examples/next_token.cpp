@@ -122,8 +122,6 @@ void Run::resume(const optim::Checkpoint& checkpoint) {
 }
 
 void Run::join() {
-  check(o_.batch >= team_.size(), "--batch ", o_.batch, " has fewer rows than there are ranks (", team_.size(), ")");
-  if (team_.size() == 1) return;
   std::string done = std::to_string(done_);
   team_.broadcast(done);
   done_ = std::stoll(done);
@@ -189,12 +187,12 @@ StepReport Run::step() {
 // The loss of the whole batch. With it the ranks learn whether one of them is to stop, so that all do after this step.
 double Run::agree(double loss) {
   if (team_.size() == 1) return loss;
-  constexpr std::array signals{SIGINT, SIGTERM, SIGHUP};
-  std::array<double, 5> sums{loss * team_.rows(o_.batch).share, std::ferror(stdout) != 0 ? 1.0 : 0.0};
-  for (std::size_t i = 0; i < signals.size(); ++i) sums[2 + i] = stop_signal() == signals[i] ? 1 : 0;
+  std::array<double, 2 + kStopSignals.size()> sums{loss * team_.rows(o_.batch).share};
+  if (std::ferror(stdout) != 0) sums[1] = 1;
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) sums[2 + i] = stop_signal() == kStopSignals[i] ? 1 : 0;
   team_.sum(sums);
-  for (std::size_t i = 0; i < signals.size(); ++i) {
-    if (sums[2 + i] > 0) agreed_signal_ = signals[i];
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    if (sums[2 + i] > 0) agreed_signal_ = kStopSignals[i];
   }
   agreed_stop_ = agreed_signal_ != 0 || sums[1] > 0;
   return sums[0];
@@ -335,7 +333,11 @@ Parsed parse_together(const Team& team, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) arguments += std::string(argv[i]) + '\n';
   team.expect_same("arguments", arguments);
   Parsed parsed;
-  if (team.leads()) parsed = parse(argc, argv);
+  if (team.leads()) {
+    parsed = parse(argc, argv);
+    check(parsed.help || parsed.options.batch >= team.size(), "--batch ", parsed.options.batch,
+          " has fewer rows than there are ranks (", team.size(), ")");
+  }
   std::string options = parsed.help ? "" : to_bytes(parsed.options);
   team.broadcast(options);
   if (team.leads()) return parsed;

@@ -103,9 +103,11 @@ install_missing() {
 }
 
 # mpirun_command RANKS: fills `mpirun` with the command that starts as many ranks on this machine. Ranks are not bound to
-# one processor each, as each has threads. On Ctrl-C they have 8 seconds to end their step and save, instead of 1.
+# one processor each, as each has threads. To end ranks, mpirun waits, sends SIGTERM, waits again, and kills: 3 seconds
+# each time instead of 1, so that they can end their step and save.
 mpirun_command() {
-  mpirun=(mpirun -n "$1" --bind-to none --mca odls_base_sigkill_timeout 8)
+  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
+  mpirun=(mpirun -n "$1" --bind-to none)
   ((EUID != 0)) || mpirun+=(--allow-run-as-root)
   (($1 <= $(cores))) || mpirun+=(--oversubscribe)
 }

@@ -266,7 +266,7 @@ void DataParallel::finish() {
   for (std::size_t b = 0; b < state.buckets.size(); ++b) {
     {
       const Stopwatch stopwatch(state.statistics.waiting);
-      check_mpi(MPI_Wait(&state.requests[b], MPI_STATUS_IGNORE), "MPI_Wait");
+      wait_for(state.requests[b]);
     }
     state.take(state.buckets[b]);
   }

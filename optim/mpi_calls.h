@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <thread>
 
 #include "autograd/check.h"
 #include "autograd/dtype.h"
@@ -24,6 +25,14 @@ inline void check_mpi(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   fail(call, ": ", std::string(text, static_cast<std::size_t>(length)));
+}
+
+// MPI_Wait, but for giving way to others that want the processor: perhaps the rank that is waited for.
+inline void wait_for(MPI_Request& request) {
+  for (int done = 0; done == 0;) {
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) std::this_thread::yield();
+  }
 }
 
 // A communicator of its own on the same ranks: what is sent over it never meets the messages of others.

@@ -129,9 +129,11 @@ void Ranks::broadcast(const NamedTensors& tensors) const {
 }
 
 void Ranks::sum(std::span<double> values) const {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM,
-                          communicators_->world),
-            "MPI_Allreduce");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM,
+                           communicators_->world, &request),
+            "MPI_Iallreduce");
+  wait_for(request);
 }
 
 void Ranks::expect_same(std::string_view what, const std::string& text) const {
