@@ -22,5 +22,10 @@ start_ranks() {
   pid=$!
 }
 
-# process_of RANK: its process number.
-process_of() { pgrep -P "$pid" -f "^$program" | sort -n | sed -n "$(($1 + 1))p"; }
+# send SIGNAL RANK: to the process of that rank.
+send() {
+  local process
+  process=$(pgrep -P "$pid" -f "^$program" | sort -n | sed -n "$(($2 + 1))p")
+  [[ $process ]] || fail "there is no process of rank $2"
+  kill -"$1" "$process"
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The same global batch gives the same result on 1, 2 and 4 ranks as on one process: losses of 50 steps to 1e-5; for a
 # number of ranks, the same bits from run to run and through checkpoints. Two ranks learn the tiny task.
+# shellcheck disable=SC2016 # scripts for other shells
 # shellcheck source=tests/examples/mpi.sh
 source "$(dirname "$(readlink -f "$0")")/mpi.sh"
 
