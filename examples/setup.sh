@@ -54,6 +54,7 @@ find_missing() {
       doctest-dev) has_header doctest/doctest.h ;;
       libopenmpi-dev) has_command mpicxx ;;
       openmpi-bin) has_command mpirun ;;
+      iproute2) has_command ip ;;
     esac || missing+=("$package")
   done
 }

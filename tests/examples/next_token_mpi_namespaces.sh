@@ -13,8 +13,8 @@ command -v ip >/dev/null || skip "there is no command ip"
 if ((EUID != 0)) && [[ -z ${INSIDE-} ]]; then
   # In a user namespace of one's own, one is root.
   unshare --user --map-root-user --net --mount true 2>/dev/null || skip "user $EUID may not make them"
-  INSIDE=yes exec unshare --user --map-root-user --net --mount bash -c 'mount -t tmpfs tmpfs /run && exec "$@"' _ \
-    "$0" "$program"
+  INSIDE=yes exec unshare --user --map-root-user --net --mount bash -c 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"' _ \
+    "${launcher%/*}/examples/next_token_mpi_namespaces.sh" "$program"
 fi
 first=prenorm-$$-1 second=prenorm-$$-2
 remove() {
