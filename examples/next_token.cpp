@@ -3,17 +3,18 @@
 //   next_token                          the rule next = (current + 1) mod 50
 //   next_token --text FILE              any text, byte by byte
 //   next_token --resume FILE            goes on from a checkpoint, bit for bit
+//   mpirun -n 2 next_token …            the same on two ranks, in a build with MPI
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,26 +30,33 @@
 #include "optim/clip.h"
 #include "optim/schedule.h"
 #include "training/data.h"
+#include "training/failure.h"
 #include "training/generate.h"
 #include "training/options.h"
 #include "training/progress.h"
 #include "training/stop.h"
+#include "training/team.h"
 
 using namespace prenorm;
 using namespace prenorm::training;
 
 namespace {
 
-// A run of training: the model, and all that changes while it learns.
+// A run of training: the model, and all that changes while it learns. Every rank of the team has one, with the same
+// options, weights and generator: each draws whole batches, and learns from its own rows.
 class Run {
  public:
-  explicit Run(const Options& options)
+  Run(const Options& options, Team& team)
       : o_(options),
-        text_(text_of(options)),
+        team_(team),
+        text_(text_of(options, team)),
         model_(seeded_model(options)),
         adam_(model_.parameters(), {.lr = o_.lr}) {}
 
+  // The leader's affair.
   void resume(const optim::Checkpoint& checkpoint);
+  // The other ranks take over the leader's state.
+  void join();
   // Opens what training writes to, and writes the first checkpoint.
   void prepare();
   // Trains up to o_.steps in all, or until a signal.
@@ -57,16 +65,23 @@ class Run {
   void show_result() const;
   // How to go on after a signal.
   void show_way_on() const;
+  // The signal that stopped the training on all ranks, or came to this one since; or 0.
+  int stopped_by() const { return agreed_signal_ != 0 ? agreed_signal_ : stop_signal(); }
 
  private:
-  static std::optional<Text> text_of(const Options& options) {
-    return options.text.empty() ? std::nullopt : std::make_optional<Text>(options.text, options.length);
+  static std::optional<Text> text_of(const Options& options, const Team& team) {
+    if (options.text.empty()) return std::nullopt;
+    std::string bytes = team.leads() ? read_text(options.text) : "";
+    team.broadcast(bytes);
+    return std::make_optional<Text>(std::move(bytes), options.text, options.length);
   }
   static nn::TinyLM seeded_model(const Options& options) {
     manual_seed(options.seed);
     return nn::TinyLM(options.vocab(), options.model());
   }
   StepReport step();
+  double agree(double loss);
+  bool stops() const;
   void save() const;
   void keep_earlier_checkpoint() const;
   void show_rule() const;
@@ -77,11 +92,14 @@ class Run {
                                          double temperature) const;
 
   Options o_;
+  Team& team_;
   std::optional<Text> text_;  // absent for the rule
   nn::TinyLM model_;
   optim::Adam adam_;
   std::int64_t done_ = 0;  // steps
   Log log_;
+  bool agreed_stop_ = false;
+  int agreed_signal_ = 0;
 };
 
 void Run::resume(const optim::Checkpoint& checkpoint) {
@@ -105,8 +123,21 @@ void Run::resume(const optim::Checkpoint& checkpoint) {
   done_ = std::stoll(steps);
 }
 
+void Run::join() {
+  std::string done = std::to_string(done_);
+  team_.broadcast(done);
+  done_ = std::stoll(done);
+  const Tensor generator = default_generator().state();
+  team_.broadcast({{"generator", generator}});
+  default_generator().set_state(generator);
+  team_.broadcast(adam_.state_dict());
+  team_.train(adam_.parameters(), o_.batch);
+}
+
 void Run::save() const {
   if (!o_.save) return;
+  team_.expect_equal_weights();
+  if (!team_.leads()) return;
   SafetensorsMetadata metadata = to_metadata(o_);
   metadata["step"] = std::to_string(done_);
   if (text_) metadata["text.fingerprint"] = text_->fingerprint();
@@ -131,17 +162,20 @@ void Run::keep_earlier_checkpoint() const {
 }
 
 void Run::prepare() {
-  if (!o_.log.empty()) log_ = Log(o_.log);
-  if (o_.save) keep_earlier_checkpoint();
+  if (!o_.log.empty() && team_.leads()) log_ = Log(o_.log);
+  if (o_.save && team_.leads()) keep_earlier_checkpoint();
   if (done_ < o_.steps || o_.checkpoint != o_.resume) save();
   log_.begin_after(done_);
 }
 
 StepReport Run::step() {
-  const Batch batch = !text_ ? Rule::batch(o_.batch, o_.length) : text_->batch(o_.batch, o_.length);
+  Batch batch = !text_ ? Rule::batch(o_.batch, o_.length) : text_->batch(o_.batch, o_.length);
+  if (team_.size() > 1) batch = rows(batch, team_.rows(o_.batch).begin, team_.rows(o_.batch).end);
   const Tensor loss = cross_entropy(model_(batch.ids), batch.targets);
   adam_.zero_grad();
   loss.backward();
+  team_.average_gradients();
+  const double whole_loss = agree(loss.item());
   const NamedTensors parameters = adam_.parameters();
   const double norm = optim::grad_norm(parameters);
   const bool clips = o_.clip > 0;
@@ -149,15 +183,32 @@ StepReport Run::step() {
   adam_.set_lr_factor(optim::linear_warmup(done_ + 1, o_.warmup));
   // Clipping keeps steps bounded; what cannot be clipped would spoil the weights for good.
   if (!clips || std::isfinite(norm)) adam_.step();
-  return {++done_, loss.item(), norm, o_.batch * o_.length};
+  return {++done_, whole_loss, norm, o_.batch * o_.length};
 }
+
+// The loss of the whole batch. With it the ranks learn whether one of them is to stop, so that all do after this step.
+double Run::agree(double loss) {
+  if (team_.size() == 1) return loss;
+  std::array<double, 2 + kStopSignals.size()> sums{loss * team_.rows(o_.batch).share};
+  if (std::ferror(stdout) != 0) sums[1] = 1;
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) sums[2 + i] = stop_signal() == kStopSignals[i] ? 1 : 0;
+  team_.sum(sums);
+  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
+    if (sums[2 + i] > 0) agreed_signal_ = kStopSignals[i];
+  }
+  agreed_stop_ = agreed_signal_ != 0 || sums[1] > 0;
+  return sums[0];
+}
+
+bool Run::stops() const { return team_.size() > 1 ? agreed_stop_ : stop_signal() != 0 || std::ferror(stdout) != 0; }
 
 void Run::train() {
   const std::string task = !text_ ? "rule next = (current + 1) mod 50"
                                   : std::to_string(text_->training().size()) + " bytes to train on, " +
                                         std::to_string(text_->held_out().size()) + " held out";
-  std::printf("TinyLM: %lld parameters, %s, %d thread%s\n", static_cast<long long>(model_.parameter_count()),
-              task.c_str(), num_threads(), num_threads() == 1 ? "" : "s");
+  const std::string ranks = team_.size() == 1 ? "" : std::to_string(team_.size()) + " ranks of ";
+  std::printf("TinyLM: %lld parameters, %s, %s%d thread%s\n", static_cast<long long>(model_.parameter_count()),
+              task.c_str(), ranks.c_str(), num_threads(), num_threads() == 1 ? "" : "s");
   if (done_ >= o_.steps) {
     std::printf("step %lld of %lld is done; a larger --steps trains on\n", static_cast<long long>(done_),
                 static_cast<long long>(o_.steps));
@@ -165,8 +216,9 @@ void Run::train() {
   }
   if (done_ > 0) std::printf("going on after step %lld\n", static_cast<long long>(done_));
   const std::unique_ptr<NanCheck> nan_check = o_.nan_check ? std::make_unique<NanCheck>() : nullptr;
-  Progress progress(done_ + 1, o_.steps);
-  while (done_ < o_.steps && stop_signal() == 0 && std::ferror(stdout) == 0) {
+  // mpirun gives ranks a terminal of its own, wherever the output goes in the end.
+  Progress progress(done_ + 1, o_.steps, team_.size() == 1);
+  while (done_ < o_.steps && !stops()) {
     const StepReport report = step();
     log_.row(report, progress.report(report));
     if (done_ % o_.checkpoint_every == 0 && done_ < o_.steps) save();
@@ -268,13 +320,32 @@ void secure_standard_streams() {
   check(has_output, "the standard output is closed");
 }
 
+// What the leader prints is what the team has to say.
+void silence_output() {
+  const int null = open("/dev/null", O_WRONLY);
+  check(null >= 0 && dup2(null, STDOUT_FILENO) == STDOUT_FILENO, "/dev/null cannot take the place of the output");
+  close(null);
+}
+
 void finish_output() { check(std::fflush(stdout) == 0 && std::ferror(stdout) == 0, "the output cannot be written"); }
 
-int fail_with(int code, const std::exception& error) {
-  std::fflush(stdout);
-  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  std::fprintf(stderr, "next_token: %s\n", memory ? "the memory is used up" : error.what());
-  return code;
+// The leader reads the command line, and the checkpoint to go on from. The others, who may not share its files, are
+// told.
+Parsed parse_together(const Team& team, int argc, char** argv) {
+  std::string arguments;
+  for (int i = 1; i < argc; ++i) arguments += std::string(argv[i]) + '\n';
+  team.expect_same("arguments", arguments);
+  Parsed parsed;
+  if (team.leads()) {
+    parsed = parse(argc, argv);
+    check(parsed.help || parsed.options.batch >= team.size(), "--batch ", parsed.options.batch,
+          " has fewer rows than there are ranks (", team.size(), ")");
+  }
+  std::string options = parsed.help ? "" : to_bytes(parsed.options);
+  team.broadcast(options);
+  if (team.leads()) return parsed;
+  if (options.empty()) return {.help = "", .options = {}, .resumed = {}};
+  return {.help = {}, .options = from_bytes(options), .resumed = {}};
 }
 
 }  // namespace
@@ -284,32 +355,38 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   watch_stop_signals();
-  std::optional<Run> run;
+  std::optional<Team> joined;
   try {
     secure_standard_streams();
-    const Parsed parsed = parse(argc, argv);
+    joined.emplace();
+    if (!joined->leads()) silence_output();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", failure("next_token", error).c_str());
+    return 2;
+  }
+  Team& team = *joined;
+  int failed_code = 2;
+  try {
+    const Parsed parsed = parse_together(team, argc, argv);
     if (parsed.help) {
       std::fputs(parsed.help->c_str(), stdout);
-    } else {
-      if (parsed.options.threads > 0) set_num_threads(parsed.options.threads);
-      run.emplace(parsed.options);
-      if (parsed.resumed) run->resume(*parsed.resumed);
-      stop_later();
-      run->prepare();
-    }
-  } catch (const std::exception& error) {
-    return fail_with(2, error);
-  }
-  try {
-    if (run) {
-      run->train();
       finish_output();
-      if (stop_signal() == 0) run->show_result();
-      if (stop_signal() != 0) run->show_way_on();
+      return 0;
     }
+    set_num_threads(parsed.options.threads > 0 ? parsed.options.threads : team.threads());
+    Run run(parsed.options, team);
+    if (parsed.resumed) run.resume(*parsed.resumed);
+    run.join();
+    stop_later();
+    run.prepare();
+    failed_code = 1;
+    run.train();
     finish_output();
+    if (run.stopped_by() == 0 && team.leads()) run.show_result();
+    if (run.stopped_by() != 0) run.show_way_on();
+    finish_output();
+    return run.stopped_by() == 0 ? 0 : 128 + run.stopped_by();
   } catch (const std::exception& error) {
-    return fail_with(1, error);
+    return team.fail("next_token", error, failed_code);
   }
-  return stop_signal() == 0 ? 0 : 128 + stop_signal();
 }

@@ -58,6 +58,9 @@ find_missing() {
       chromium-driver) has_command chromedriver ;;
       python3-selenium) /usr/bin/python3 -c 'import selenium' 2>/dev/null ;;
       python3-venv) /usr/bin/python3 -c 'import ensurepip' 2>/dev/null ;;
+      libopenmpi-dev) has_command mpicxx ;;
+      openmpi-bin) has_command mpirun ;;
+      iproute2) has_command ip ;;
     esac || missing+=("$package")
   done
 }
@@ -104,6 +107,23 @@ install_missing() {
   quietly "$root/build/install.log" apt_install "${missing[@]}" || fail "could not install: $list"
   find_missing "$@"
   ((${#missing[@]} == 0)) || fail "installed, but still not found: ${missing[*]}"
+}
+
+# mpirun_command RANKS: fills `mpirun` with the command that starts as many ranks on this machine. Ranks are not bound to
+# one processor each, as each has threads. To end ranks, mpirun waits, sends SIGTERM, waits again, and kills: 3 seconds
+# each time instead of 1, so that they can end their step and save.
+mpirun_command() {
+  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
+  mpirun=(mpirun -n "$1" --bind-to none)
+  ((EUID != 0)) || mpirun+=(--allow-run-as-root)
+  (($1 <= $(cores))) || mpirun+=(--oversubscribe)
+}
+
+# Processor cores that this process may use; Open MPI does not count the second thread of a core.
+cores() {
+  local all
+  all=$(LC_ALL=C lscpu -p=CORE,SOCKET 2>/dev/null | grep -v '^#' | sort -u | wc -l)
+  echo $((all > 0 && all < $(nproc) ? all : $(nproc)))
 }
 
 # build PRESET NAME TARGET: one build at a time in a checkout; silent when there is nothing to do.

@@ -9,27 +9,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "autograd/ops.h"
 
 namespace prenorm::training {
 namespace {
-
-std::string read_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  check(fs::exists(status), path, ": cannot be read: ", error ? error.message() : "it is not there");
-  check(status.type() != fs::file_type::directory, path, ": is a folder, expected a text file");
-  // Devices may never end. A pipe does.
-  check(status.type() == fs::file_type::regular || status.type() == fs::file_type::fifo, path,
-        ": is not a file, expected a text file");
-  std::ifstream file(path, std::ios::binary);
-  check(file.is_open(), path, ": cannot be read: ", std::strerror(errno));
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  check(!file.bad(), path, ": cannot be read");
-  return bytes;
-}
 
 std::size_t index(char byte) { return static_cast<unsigned char>(byte); }
 
@@ -55,13 +40,33 @@ bool is_control(std::string_view character) {
 
 }  // namespace
 
+Batch rows(const Batch& batch, std::int64_t begin, std::int64_t end) {
+  return {slice(batch.ids, 0, begin, end), slice(batch.targets, 0, begin, end)};
+}
+
 Batch Rule::batch(std::int64_t B, std::int64_t T) {
   const Tensor start = randint(0, kVocab, {B, 1});
   const Tensor sequence = mod(start + arange(static_cast<double>(T + 1)), kVocab);
   return {slice(sequence, 1, 0, T), slice(sequence, 1, 1, T + 1)};
 }
 
-Text::Text(const std::string& path, std::int64_t T) : bytes_(read_file(path)) {
+std::string read_text(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  check(fs::exists(status), path, ": cannot be read: ", error ? error.message() : "it is not there");
+  check(status.type() != fs::file_type::directory, path, ": is a folder, expected a text file");
+  // Devices may never end. A pipe does.
+  check(status.type() == fs::file_type::regular || status.type() == fs::file_type::fifo, path,
+        ": is not a file, expected a text file");
+  std::ifstream file(path, std::ios::binary);
+  check(file.is_open(), path, ": cannot be read: ", std::strerror(errno));
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  check(!file.bad(), path, ": cannot be read");
+  return bytes;
+}
+
+Text::Text(std::string bytes, const std::string& path, std::int64_t T) : bytes_(std::move(bytes)) {
   const std::size_t size = bytes_.size(), needed = static_cast<std::size_t>(T) + 1;
   check(size > 0, path, ": the text is empty");
   split_ = size - size / 10;

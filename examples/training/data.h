@@ -15,19 +15,25 @@ struct Batch {
   Tensor targets;  // int64 [B, T], the ids one position later
 };
 
+// Rows begin … end - 1 of a batch.
+Batch rows(const Batch& batch, std::int64_t begin, std::int64_t end);
+
 // Next token = (current token + 1) mod 50, from a random start.
 struct Rule {
   static constexpr std::int64_t kVocab = 50;
   static Batch batch(std::int64_t B, std::int64_t T);
 };
 
-// A text file as bytes. Its last tenth is held out.
+// The bytes of a text file. Throws Error if it cannot be read.
+std::string read_text(const std::string& path);
+
+// A text as bytes. Its last tenth is held out.
 class Text {
  public:
   static constexpr std::int64_t kVocab = 256;
 
-  // Throws Error if the file cannot be read, or its held-out part is too short for a sequence of T + 1 bytes.
-  Text(const std::string& path, std::int64_t T);
+  // Throws Error, which names the path, if the held-out part is too short for a sequence of T + 1 bytes.
+  Text(std::string bytes, const std::string& path, std::int64_t T);
 
   // Sequences from random places of the training part.
   Batch batch(std::int64_t B, std::int64_t T) const;

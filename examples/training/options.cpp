@@ -367,6 +367,33 @@ SafetensorsMetadata to_metadata(const Options& options) {
   return metadata;
 }
 
+// "name\0value\0" each; values that are empty stay at their default, which is empty, too.
+std::string to_bytes(const Options& options) {
+  std::string bytes;
+  for (const Option& option : table()) {
+    if (const std::string value = option.write(options); !value.empty()) bytes += option.name + '\0' + value + '\0';
+  }
+  return bytes;
+}
+
+Options from_bytes(const std::string& bytes) {
+  Given given;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::string name = bytes.c_str() + at;
+    at += name.size() + 1;
+    given[name] = bytes.c_str() + at;
+    at += given[name].size() + 1;
+  }
+  Options o;
+  for (const Option& option : table()) {
+    const auto found = given.find(option.name);
+    check(found == given.end() || option.read(o, found->second),
+          "this rank's program is not that of rank 0: it cannot ", "read --", option.name, " '",
+          found == given.end() ? "" : found->second, "'");
+  }
+  return o;
+}
+
 Parsed parse(int argc, const char* const* argv) {
   Given given;
   Parsed parsed;

@@ -58,4 +58,8 @@ Parsed parse(int argc, const char* const* argv);
 // The options that a checkpoint keeps, as text.
 SafetensorsMetadata to_metadata(const Options& options);
 
+// All options as bytes, and back: for the ranks that do not read the command line themselves.
+std::string to_bytes(const Options& options);
+Options from_bytes(const std::string& bytes);
+
 }  // namespace prenorm::training

@@ -68,11 +68,11 @@ std::uintmax_t end_of_rows(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t first_step, std::int64_t steps)
+Progress::Progress(std::int64_t first_step, std::int64_t steps, bool on_terminal)
     : first_step_(first_step),
       steps_(steps),
       line_every_(std::max<std::int64_t>(1, (steps - first_step + 1) / 20)),
-      terminal_(is_terminal()),
+      terminal_(on_terminal && is_terminal()),
       start_(Clock::now()),
       last_(start_),
       last_drawn_(start_) {}

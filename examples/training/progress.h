@@ -20,7 +20,8 @@ struct StepReport {
 // std::ferror(stdout).
 class Progress {
  public:
-  Progress(std::int64_t first_step, std::int64_t steps);
+  // Not `on_terminal`: plain lines even where the output seems to go to one.
+  Progress(std::int64_t first_step, std::int64_t steps, bool on_terminal = true);
   ~Progress() { finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

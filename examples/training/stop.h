@@ -1,11 +1,13 @@
-// Ctrl-C and its like. Until stop_later() is called, SIGINT, SIGTERM and SIGHUP end the program at once, with the exit
-// code that a shell gives such an end: 128 + signal. Afterwards they only leave a note, which loops ask for, so that
-// work can be saved; a second one ends the program at once.
+// Ctrl-C and its like. Until stop_later() is called, SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which mpirun passes on,
+// without killing after a while) end the program at once, with the exit code that a shell gives such an end: 128 +
+// signal. Afterwards they only leave a note, which loops ask for, so that work can be saved; a second one ends the
+// program at once.
 #pragma once
 
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -39,10 +41,13 @@ inline void watch_stop_signals() {
   action.sa_flags = SA_RESTART;  // so that no read or write in progress fails
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // else this runs under nohup
 }
+
+inline constexpr std::array kStopSignals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 inline void stop_later() { detail::stops_later = true; }
 
