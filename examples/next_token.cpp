@@ -369,6 +369,7 @@ int main(int argc, char** argv) {
   try {
     const Parsed parsed = parse_together(team, argc, argv);
     if (parsed.help) {
+      failed_code = 1;
       std::fputs(parsed.help->c_str(), stdout);
       finish_output();
       return 0;

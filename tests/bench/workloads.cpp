@@ -17,13 +17,15 @@
 namespace prenorm::bench {
 namespace {
 
-// Ids that count up from random starts, and the same one position later.
-std::pair<Tensor, Tensor> batch(const ModelSize& size) {
+// Ids that count up from random starts, and the same one position later: this process's rows.
+std::pair<Tensor, Tensor> batch(const ModelSize& size, const Sharing& sharing) {
   const Tensor start = randint(0, size.vocab, {size.B, 1});
-  const Tensor ids = Tensor::empty({size.B, size.T}, int64), next = Tensor::empty({size.B, size.T}, int64);
+  const std::int64_t begin = size.B * sharing.rank / sharing.size, end = size.B * (sharing.rank + 1) / sharing.size;
+  const Shape shape{end - begin, size.T};
+  const Tensor ids = Tensor::empty(shape, int64), next = Tensor::empty(shape, int64);
   const std::int64_t* first = start.data<std::int64_t>();
   std::int64_t *id = ids.mutable_data<std::int64_t>(), *target = next.mutable_data<std::int64_t>();
-  for (std::int64_t b = 0; b < size.B; ++b) {
+  for (std::int64_t b = begin; b < end; ++b) {
     for (std::int64_t t = 0; t < size.T; ++t) {
       *id++ = (first[b] + t) % size.vocab;
       *target++ = (first[b] + t + 1) % size.vocab;
@@ -33,7 +35,7 @@ std::pair<Tensor, Tensor> batch(const ModelSize& size) {
 }
 
 template <class Optimizer>
-Step language_model(const ModelSize& size, const Optimizer& make_optimizer, bool tied) {
+Step language_model(const ModelSize& size, const Optimizer& make_optimizer, bool tied, const Sharing& sharing) {
   manual_seed(0);
   const nn::TinyLM model(size.vocab, {.d_model = size.d_model,
                                       .n_heads = size.n_heads,
@@ -41,11 +43,13 @@ Step language_model(const ModelSize& size, const Optimizer& make_optimizer, bool
                                       .max_len = std::max<std::int64_t>(size.T, 64),
                                       .tie_head = tied});
   const auto optimizer = make_optimizer(model.parameters());
+  if (sharing.begin) sharing.begin(optimizer->parameters());
   return [=] {
-    const auto [ids, next] = batch(size);
+    const auto [ids, next] = batch(size, sharing);
     const Tensor loss = cross_entropy(model(ids), next);
     optimizer->zero_grad();
     loss.backward();
+    if (sharing.finish) sharing.finish();
     if (!tied) optim::grad_norm(optimizer->parameters());
     optimizer->step();
     return std::optional(loss.item());
@@ -74,21 +78,22 @@ Step norm(nn::Norm form) { return forward_backward(nn::make_norm(form, 768), {32
 
 }  // namespace
 
-Step make_tiny_step(const ModelSize& size) {
+Step make_tiny_step(const ModelSize& size, const Sharing& sharing) {
   const auto adam = [](const NamedTensors& parameters) {
     return std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 3e-4});
   };
-  return language_model(size, adam, false);
+  return language_model(size, adam, false, sharing);
 }
 
-Step make_step(const std::string& workload) {
+Step make_step(const std::string& workload, const Sharing& sharing) {
   const auto adamw = [](const NamedTensors& parameters) {
     return std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4});
   };
   manual_seed(0);
-  if (workload == "tiny") return make_tiny_step(kTiny);
-  if (workload == "char") return make_tiny_step({97, 128, 4, 4, 4, 64});
-  if (workload == "gpt2") return language_model({50257, 768, 12, 12, 4, 64}, adamw, true);
+  if (workload == "tiny") return make_tiny_step(kTiny, sharing);
+  if (workload == "char") return make_tiny_step({97, 128, 4, 4, 4, 64}, sharing);
+  if (workload == "gpt2") return language_model({50257, 768, 12, 12, 4, 64}, adamw, true, sharing);
+  check(sharing.size == 1, workload, ": cannot be shared by several processes");
   if (workload == "encoder") return encoder();
   if (workload == "layer_norm_std") return norm(nn::Norm::unbiased);
   if (workload == "layer_norm") return norm(nn::Norm::standard);

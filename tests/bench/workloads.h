@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "autograd/tensor.h"
+
 namespace prenorm::bench {
 
 // What a language model's step is made of; the other sizes of a workload follow from its name.
@@ -24,14 +26,22 @@ struct ModelSize {
   std::int64_t vocab, d_model, n_heads, n_layers, B, T;
 };
 
-// Sets the seed, builds the model, and returns one step; a step returns its loss where it has one.
+// The work of a step shared by several processes, each on its own rows of the batch.
+struct Sharing {
+  int rank = 0, size = 1;
+  std::function<void(const NamedTensors&)> begin;  // before the first step, with the parameters
+  std::function<void()> finish;                    // in each, between backward and what uses the gradients
+};
+
+// Sets the seed, builds the model, and returns one step; a step returns its loss where it has one. Only language models
+// can be shared.
 using Step = std::function<std::optional<double>()>;
-Step make_step(const std::string& workload);
+Step make_step(const std::string& workload, const Sharing& sharing = {});
 
 const std::vector<std::string>& workload_names();
 
 // The step of `tiny` at another size, for tables of how cost grows.
-Step make_tiny_step(const ModelSize& size);
+Step make_tiny_step(const ModelSize& size, const Sharing& sharing = {});
 inline constexpr ModelSize kTiny{50, 64, 4, 12, 32, 32};
 
 }  // namespace prenorm::bench
