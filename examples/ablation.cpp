@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ablation/figure.h"
+#include "ablation/report.h"
 #include "ablation/result.h"
 #include "ablation/training_run.h"
 #include "autograd/check.h"
@@ -38,7 +39,7 @@ struct Options {
   std::vector<std::uint64_t> seeds{0};
   Training training;
   int threads = 0;  // 0: all processors
-  std::string csv, curves, svg;
+  std::string csv, curves, svg, report;
 };
 
 // --- the command line ------------------------------------------------------------------------------------------------
@@ -94,12 +95,13 @@ void declare(CLI::App& app, Options& o) {
   file(app.add_option("--csv", o.csv, "The table, one row a run"));
   file(app.add_option("--curves", o.curves, "Loss and gradient norm of every step, as CSV"));
   file(app.add_option("--svg", o.svg, "A picture of the curves"));
+  file(app.add_option("--report", o.report, "HTML: table, curves, gradients by layer, spread, attention"));
 }
 
 void check_together(const Options& o) {
   check(o.training.d_model % o.training.heads == 0, "--d-model ", o.training.d_model, " is not a multiple of --heads ",
         o.training.heads);
-  for (const std::string& path : {o.csv, o.curves, o.svg}) {
+  for (const std::string& path : {o.csv, o.curves, o.svg, o.report}) {
     if (path.empty()) continue;
     // Runs take minutes: a file that cannot be written is better known before.
     const std::ofstream file(path, std::ios::app);
@@ -176,16 +178,22 @@ class Progress {
 };
 
 // Up to the end, or to a signal: then those runs that were finished.
-std::vector<Run> run_all(const std::vector<Variant>& variants, const Training& training) {
+std::vector<Run> run_all(const std::vector<Variant>& variants, const Training& training, bool looks_inside) {
   std::vector<Run> runs;
   Progress progress(variants, training.steps);
   for (std::size_t i = 0; i < variants.size(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     Run run{variants[i], {}, {}, 0};
-    run.curves = train(variants[i], training, [&](std::int64_t step, double loss) {
-      progress.after_step(i, step, loss);
-      return training::stop_signal() == 0 && std::ferror(stdout) == 0;
-    });
+    const std::function<void(const training::Watch&)> look = [&](const training::Watch& watch) {
+      run.inside = Inside{watch.gradient_norms(), watch.spread("after training"), watch.attention_maps(4)};
+    };
+    run.curves = train(
+        variants[i], training,
+        [&](std::int64_t step, double loss) {
+          progress.after_step(i, step, loss);
+          return training::stop_signal() == 0 && std::ferror(stdout) == 0;
+        },
+        looks_inside ? look : nullptr);
     if (std::ssize(run.curves.loss) < training.steps) {
       progress.stopped(i);
       break;
@@ -227,6 +235,7 @@ int report(const std::vector<Run>& runs, const Options& o) {
   write_file(o.csv, table_csv(runs));
   write_file(o.curves, curves_csv(runs));
   write_file(o.svg, draw_figure(runs));
+  write_file(o.report, o.report.empty() ? "" : report_html(runs, o.training));
   return judge(runs, o.training) ? 0 : 1;
 }
 
@@ -266,7 +275,7 @@ int main(int argc, char** argv) {
   try {
     if (o.threads > 0) set_num_threads(o.threads);
     training::stop_later();
-    const int code = report(run_all(variants_of(o), o.training), o);
+    const int code = report(run_all(variants_of(o), o.training, !o.report.empty()), o);
     check(std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0,
           "the output cannot be written");
     return training::stop_signal() == 0 ? code : 128 + training::stop_signal();

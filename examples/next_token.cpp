@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/atomic_file.h"
 #include "autograd/nan_check.h"
 #include "autograd/ops.h"
 #include "autograd/parallel.h"
@@ -34,8 +35,10 @@
 #include "training/generate.h"
 #include "training/options.h"
 #include "training/progress.h"
+#include "training/report.h"
 #include "training/stop.h"
 #include "training/team.h"
+#include "training/watch.h"
 
 using namespace prenorm;
 using namespace prenorm::training;
@@ -81,6 +84,7 @@ class Run {
   }
   StepReport step();
   double agree(double loss);
+  void write_report() const;
   bool stops() const;
   void save() const;
   void keep_earlier_checkpoint() const;
@@ -96,8 +100,10 @@ class Run {
   std::optional<Text> text_;  // absent for the rule
   nn::TinyLM model_;
   optim::Adam adam_;
-  std::int64_t done_ = 0;  // steps
+  std::int64_t done_ = 0;   // steps
+  std::int64_t first_ = 0;  // steps done when this process began to train
   Log log_;
+  std::optional<Watch> watch_;  // for the report
   bool agreed_stop_ = false;
   int agreed_signal_ = 0;
 };
@@ -161,7 +167,24 @@ void Run::keep_earlier_checkpoint() const {
   std::printf("kept the earlier %s as %s\n", o_.checkpoint.c_str(), old.c_str());
 }
 
+void Run::write_report() const {
+  if (!watch_) return;
+  Report report(
+      "TinyLM: " + std::to_string(o_.depth) + " blocks, " + std::to_string(model_.parameter_count()) + " parameters",
+      "Trained on " + (text_ ? o_.text : std::string("the rule next = (current + 1) mod 50")) + "; steps " +
+          std::to_string(first_ + 1) + " to " + std::to_string(done_) + " of " + std::to_string(o_.steps) +
+          (first_ > 0 ? ", those since it went on from a checkpoint" : "") + ".");
+  show(*watch_, 8, report);
+  write_file(o_.report, report.html(), "--report");
+}
+
 void Run::prepare() {
+  first_ = done_;
+  if (!o_.report.empty() && team_.leads()) {
+    const Tensor ids = text_ ? text_->held_out_batch(0, o_.batch, o_.length).ids : Rule::fixed_ids(o_.batch, o_.length);
+    watch_.emplace(model_, ids, done_ + 1, o_.steps);
+  }
+  write_report();  // so that a file that cannot be written is known before the work
   if (!o_.log.empty() && team_.leads()) log_ = Log(o_.log);
   if (o_.save && team_.leads()) keep_earlier_checkpoint();
   if (done_ < o_.steps || o_.checkpoint != o_.resume) save();
@@ -176,6 +199,7 @@ StepReport Run::step() {
   loss.backward();
   team_.average_gradients();
   const double whole_loss = agree(loss.item());
+  if (watch_) watch_->gradients(done_ + 1);
   const NamedTensors parameters = adam_.parameters();
   const double norm = optim::grad_norm(parameters);
   const bool clips = o_.clip > 0;
@@ -221,10 +245,15 @@ void Run::train() {
   while (done_ < o_.steps && !stops()) {
     const StepReport report = step();
     log_.row(report, progress.report(report));
-    if (done_ % o_.checkpoint_every == 0 && done_ < o_.steps) save();
+    if (watch_) watch_->after_step(report);
+    if (done_ % o_.checkpoint_every == 0 && done_ < o_.steps) {
+      save();
+      write_report();
+    }
   }
   progress.finish();
   save();
+  write_report();
   std::printf("trained in %.1f s; tensors took at most %.0f MiB%s\n", progress.seconds(),
               static_cast<double>(memory::stats().peak) / (1 << 20),
               o_.save ? ("; saved " + o_.checkpoint).c_str() : "");

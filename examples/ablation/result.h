@@ -4,17 +4,26 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ablation/training_run.h"
 
 namespace prenorm::ablation {
 
+// What a run looked like inside, for a report.
+struct Inside {
+  training::Grid gradient_norms;  // by layer and step
+  training::Series spread;        // of the stream, by depth, after training
+  std::vector<std::pair<std::string, training::Grid>> attention;
+};
+
 struct Run {
   Variant variant;
   Curves curves;
   Summary summary;
   double seconds;
+  std::optional<Inside> inside = {};
 };
 
 // A row that PyTorch 1.13 made with the default settings and seed 0.

@@ -35,7 +35,8 @@ std::string combination(const Variant& v) {
   return v.residual ? "residual and " + norm : norm + " without residual";
 }
 
-Curves train(const Variant& v, const Training& t, const StepCallback& after_step) {
+Curves train(const Variant& v, const Training& t, const StepCallback& after_step,
+             std::function<void(const training::Watch&)> watched) {
   manual_seed(v.seed);
   const nn::TinyLM model(training::Rule::kVocab, {.d_model = t.d_model,
                                                   .n_heads = t.heads,
@@ -47,11 +48,14 @@ Curves train(const Variant& v, const Training& t, const StepCallback& after_step
   const NamedTensors parameters = model.parameters();
   optim::Adam adam(parameters, {.lr = t.lr});
   Curves curves;
+  std::optional<training::Watch> watch;
+  if (watched) watch.emplace(model, training::Rule::fixed_ids(t.batch, t.length), 1, t.steps);
   for (std::int64_t step = 1; step <= t.steps; ++step) {
     const training::Batch batch = training::Rule::batch(t.batch, t.length);
     const Tensor loss = cross_entropy(model(batch.ids), batch.targets);
     adam.zero_grad();
     loss.backward();
+    if (watch) watch->gradients(step);
     curves.loss.push_back(loss.item());
     curves.grad_norm.push_back(optim::grad_norm(parameters));
     // Clipping refuses a norm that is not finite; here such a step is taken as it is, and noted.
@@ -60,6 +64,7 @@ Curves train(const Variant& v, const Training& t, const StepCallback& after_step
     adam.step();
     if (!after_step(step, curves.loss.back())) break;
   }
+  if (watch) watched(*watch);
   return curves;
 }
 

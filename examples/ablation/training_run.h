@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nn/tiny_lm.h"
+#include "training/watch.h"
 
 namespace prenorm::ablation {
 
@@ -49,7 +50,9 @@ struct Curves {
 // Called after each step with its number, from 1, and its loss. Returns whether to go on.
 using StepCallback = std::function<bool(std::int64_t step, double loss)>;
 
-Curves train(const Variant& variant, const Training& training, const StepCallback& after_step);
+// With `watched`, that is given what a report shows of the run, at its end; it changes no bit of it.
+Curves train(const Variant& variant, const Training& training, const StepCallback& after_step,
+             std::function<void(const training::Watch&)> watched = nullptr);
 
 // The columns of the table, read off the curves. Steps count from 1.
 struct Summary {

@@ -44,6 +44,14 @@ Batch rows(const Batch& batch, std::int64_t begin, std::int64_t end) {
   return {slice(batch.ids, 0, begin, end), slice(batch.targets, 0, begin, end)};
 }
 
+Tensor Rule::fixed_ids(std::int64_t B, std::int64_t T) {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t t = 0; t < T; ++t) ids.push_back((7 * b + t) % kVocab);
+  }
+  return Tensor::of(ids, {B, T}, {.dtype = int64});
+}
+
 Batch Rule::batch(std::int64_t B, std::int64_t T) {
   const Tensor start = randint(0, kVocab, {B, 1});
   const Tensor sequence = mod(start + arange(static_cast<double>(T + 1)), kVocab);

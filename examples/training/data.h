@@ -22,6 +22,8 @@ Batch rows(const Batch& batch, std::int64_t begin, std::int64_t end);
 struct Rule {
   static constexpr std::int64_t kVocab = 50;
   static Batch batch(std::int64_t B, std::int64_t T);
+  // Ids int64 [B, T] that follow the rule and are always the same: no random number is drawn for them.
+  static Tensor fixed_ids(std::int64_t B, std::int64_t T);
 };
 
 // The bytes of a text file. Throws Error if it cannot be read.

@@ -201,6 +201,8 @@ const std::vector<Option>& table() {
       negation("no-checkpoint", &Options::save, "Write no checkpoint", kFiles, no),
       text("resume", "FILE", &Options::resume, "Go on from this checkpoint, with its options", kFiles),
       text("log", "FILE", &Options::log, "CSV file, a row a step:\nstep,loss,grad_norm,tokens_per_s", kFiles),
+      text("report", "FILE", &Options::report,
+           "HTML file to look at: curves, gradient norms by\nlayer, spread by depth, attention", kFiles),
       text("prompt", "TEXT", &Options::prompt, "What the samples go on from,\nelse the beginning of the held-out part",
            kSamples),
       number("temperature", &Options::temperature, 0.0, 100.0, "Below 1 keeps to likely bytes, 0 takes the likeliest",
@@ -335,9 +337,13 @@ void check_together(const Options& o, const Given& given) {
   check(o.norm != nn::Norm::unbiased || o.d_model > 1, "--norm unbiased needs a --d-model of at least 2");
   check(!same_file(o.log, o.text), "--log and --text are the same file");
   check(!same_file(o.log, o.resume), "--log and --resume are the same file");
+  check(!same_file(o.report, o.text), "--report and --text are the same file");
+  check(!same_file(o.report, o.log), "--report and --log are the same file");
+  check(!same_file(o.report, o.resume), "--report and --resume are the same file");
   if (o.save) {
     check(!same_file(o.checkpoint, o.text), "--checkpoint and --text are the same file");
     check(!same_file(o.checkpoint, o.log), "--checkpoint and --log are the same file");
+    check(!same_file(o.checkpoint, o.report), "--checkpoint and --report are the same file");
   }
   const double needed = least_memory(o);
   const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));

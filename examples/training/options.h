@@ -36,6 +36,7 @@ struct Options {
   bool save = true;
   std::string resume;
   std::string log;
+  std::string report;
   bool nan_check = false;
   std::string prompt;
   double temperature = 0.8;

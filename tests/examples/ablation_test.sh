@@ -15,7 +15,13 @@ fi
 tiny=(--batch 2 --length 4 --d-model 8 --heads 2 --threads 1)
 
 # A row a run, with the files.
-run "${tiny[@]}" --depths 1,2 --steps 5 --csv table.csv --curves curves.csv --svg figure.svg
+run "${tiny[@]}" --depths 1,2 --steps 5 --curves unwatched.csv
+run "${tiny[@]}" --depths 1,2 --steps 5 --csv table.csv --curves curves.csv --svg figure.svg --report report.html
+cmp unwatched.csv curves.csv || fail "watching for a report changes the runs"
+(($(grep -c '<figcaption>Norm of the gradient, by layer' report.html) == 8)) || fail "not a heat-map a run"
+(($(grep -c '<figcaption>Attention' report.html) == 8)) || fail "not attention of each run"
+grep -qF "$(grep -E '^ +2 +no +none ' out.txt)" report.html || fail "the report's table is not the printed one"
+! grep -Eqi 'https?://[^w]|<script' report.html || fail "the report is not on its own"
 expect_output '^run 4/8  depth 1, neither residual nor norm: loss [0-9.]+ to [0-9.]+ in [0-9]+s, [0-9]+s left$'
 (($(grep -Ec '^ +[12] +(yes|no) +(standard|none) ( +[0-9.]+){5} +- ( *[0-9.]+) +-$' out.txt) == 8)) ||
   fail "no table of 8 rows: $(cat out.txt)"
