@@ -3,6 +3,8 @@ where there is a key, and compared with the run's JSON."""
 
 import json
 import math
+import pathlib
+import subprocess
 import sys
 
 import browser
@@ -398,7 +400,25 @@ def accessibility():
         assert tree == [1, 1, True], tree
 
 
-TESTS = (accessibility, faults, folding, layout, numbers, offline, state, steps)
+def lesson():
+    """A lesson's own page, as its program writes it: every step by keyboard, from end to end."""
+    path = pathlib.Path(FOLDER) / "lesson.html"
+    subprocess.run([PROGRAM, "--html", path], check=True, stdout=subprocess.DEVNULL)
+    data = path.read_text().split('<script type="application/json" id="run">', 1)[1].split("</script>", 1)[0]
+    path.with_suffix(".json").write_text(data)
+    with browser.Browser(FOLDER) as page:
+        run = page.open("lesson")
+        assert last_step(run) > 100, "the lesson is not what it was"
+        for step in range(last_step(run) + 1):
+            assert page.step() == step, f"{page.step()} instead of {step}"
+            assert page.shown_node() == node_of_step(run, step), f"node of step {step}"
+            assert len(page.text("#sentence")[0]) > 15
+            page.press("right")
+        assert page.step() == last_step(run)
+        assert page.console() == []
+
+
+TESTS = (accessibility, faults, folding, layout, lesson, numbers, offline, state, steps)
 
 if __name__ == "__main__":
     {test.__name__: test for test in TESTS}[sys.argv[1]]()
