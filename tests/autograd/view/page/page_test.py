@@ -297,6 +297,10 @@ def folding():
     drawn = "return [Number(document.getElementById('graph').dataset.elements), document.querySelectorAll('#graph > *').length]"
     with browser.Browser(FOLDER) as page:
         run = page.open("lm")
+        # Every op is checked, each gradient along a direction or element by element.
+        ops = [node for node in run["nodes"] if node["op"] not in ("leaf", "constant")]
+        assert len(ops) > 12 * 10 and all(node["verdict"] == "ok" for node in ops), [n["id"] for n in ops if n["verdict"] != "ok"]
+        assert any(check and check["mode"] == "direction" for node in ops for check in node["checks"])
         assert "×12" in page.text('#tree li[data-scope="blocks"] > .row .times')
         boxes = page.js("return document.querySelectorAll('#graph .unit').length")
         assert boxes < 20, boxes
