@@ -165,7 +165,8 @@ TEST_CASE("layer_norm_std: refusals") {
 }
 
 TEST_CASE("layer_norm_std: scale and shift may be one tensor") {
-  expect_gradients([](const Tensors& in) { return layer_norm_std(in[0], in[1], in[1]); }, {randn64({3, 4}, 1), randn64({4}, 2)});
+  expect_gradients([](const Tensors& in) { return layer_norm_std(in[0], in[1], in[1]); },
+                   {randn64({3, 4}, 1), randn64({4}, 2)});
 }
 
 }  // namespace

@@ -175,7 +175,8 @@ TEST_CASE("layer_norm: refusals") {
 }
 
 TEST_CASE("layer_norm: scale and shift may be one tensor") {
-  expect_gradients([](const Tensors& in) { return layer_norm(in[0], in[1], in[1]); }, {randn64({3, 4}, 1), randn64({4}, 2)});
+  expect_gradients([](const Tensors& in) { return layer_norm(in[0], in[1], in[1]); },
+                   {randn64({3, 4}, 1), randn64({4}, 2)});
 }
 
 }  // namespace
