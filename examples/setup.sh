@@ -110,12 +110,12 @@ install_missing() {
 }
 
 # mpirun_command RANKS: fills `mpirun` with the command that starts as many ranks on this machine. Ranks are not bound to
-# one processor each, as each has threads. To end ranks, mpirun waits, sends SIGTERM, waits again, and kills: 3 seconds
+# one processor each, as each has threads. To end ranks, mpirun waits, sends SIGTERM, waits again, and kills: 2 seconds
 # each time instead of 1, so that they can end their step and save. A rank that waits gives way to other programs: else,
 # on a busy machine, it may take the time of the rank that it waits for.
 mpirun_command() {
   export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
-  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
+  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-2}
   mpirun=(mpirun -n "$1" --bind-to none)
   ((EUID != 0)) || mpirun+=(--allow-run-as-root)
   (($1 <= $(cores))) || mpirun+=(--oversubscribe)

@@ -24,7 +24,7 @@ goes_on() {
 
 # Killed in the middle, with the patience that users get.
 for victim in 0 1; do
-  OMPI_MCA_odls_base_sigkill_timeout=3 start_ranks 2 killed "${options[@]}" --steps 1000000
+  OMPI_MCA_odls_base_sigkill_timeout=2 start_ranks 2 killed "${options[@]}" --steps 1000000
   wait_until 60 has_lines killed.csv 12
   begin=${EPOCHREALTIME/[^0-9]/}
   send KILL "$victim"
@@ -45,7 +45,7 @@ goes_on 4 killed
 # A signal to mpirun (Ctrl-C), or to any one rank, stops all after the same step.
 for how in 'INT mpirun 1' 'USR1 mpirun 138' 'TERM 1 143' 'INT 0 130'; do
   read -r signal whom code <<<"$how"
-  OMPI_MCA_odls_base_sigkill_timeout=3 start_ranks 2 stopped "${options[@]}" --steps 1000000
+  OMPI_MCA_odls_base_sigkill_timeout=2 start_ranks 2 stopped "${options[@]}" --steps 1000000
   wait_until 60 has_lines stopped.csv 12
   if [[ $whom == mpirun ]]; then kill -"$signal" "$pid"; else send "$signal" "$whom"; fi
   ends_with "$code"
