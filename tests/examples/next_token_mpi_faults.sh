@@ -42,10 +42,11 @@ send KILL 3
 ends_with 137
 goes_on 4 killed
 
-# A signal to mpirun (Ctrl-C), or to any one rank, stops all after the same step.
-for how in 'INT mpirun 1' 'USR1 mpirun 138' 'TERM 1 143' 'INT 0 130'; do
-  read -r signal whom code <<<"$how"
-  OMPI_MCA_odls_base_sigkill_timeout=2 start_ranks 2 stopped "${options[@]}" --steps 1000000
+# A signal to mpirun (Ctrl-C), or to any one rank, stops all after the same step. Where mpirun
+# is to end the ranks, they get time enough for a step on a busy machine.
+for how in 'INT mpirun 1 5' 'USR1 mpirun 138 1' 'TERM 1 143 1' 'INT 0 130 1'; do
+  read -r signal whom code patience <<<"$how"
+  OMPI_MCA_odls_base_sigkill_timeout=$patience start_ranks 2 stopped "${options[@]}" --steps 1000000
   wait_until 60 has_lines stopped.csv 12
   if [[ $whom == mpirun ]]; then kill -"$signal" "$pid"; else send "$signal" "$whom"; fi
   ends_with "$code"
