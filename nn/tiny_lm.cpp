@@ -34,12 +34,16 @@ std::int64_t TinyLM::vocab() const { return child<Embedding>("tok").weight().siz
 
 Block TinyLM::blocks(std::int64_t index) const { return child<ModuleList>("blocks").get<Block>(index); }
 
-Tensor TinyLM::forward(const Tensor& ids) const {
+Tensor TinyLM::embed(const Tensor& ids) const {
   check(ids.dims() == 2 && ids.dtype() == int64, "TinyLM: expected ids int64 [B, T], got ", ids.dtype(), " ",
         ids.shape());
   const std::int64_t T = ids.size(1);
   check(T <= options().max_len, "TinyLM: a sequence of ", T, " tokens is longer than max_len ", options().max_len);
-  Tensor x = child<Embedding>("tok")(ids) + child<Embedding>("pos")(arange(static_cast<double>(T)));
+  return child<Embedding>("tok")(ids) + child<Embedding>("pos")(arange(static_cast<double>(T)));
+}
+
+Tensor TinyLM::forward(const Tensor& ids) const {
+  Tensor x = embed(ids);
   for (const auto& [name, block] : child("blocks").children()) x = block(x);
   return child("head")(child("ln_f")(x));
 }

@@ -30,6 +30,9 @@ class TinyLM : public Layer<TinyLM, TinyLMOptions> {
 
   Tensor forward(const Tensor& ids) const;
 
+  // The stream that the blocks begin with: ids int64 [B, T] -> [B, T, d_model].
+  Tensor embed(const Tensor& ids) const;
+
   std::int64_t vocab() const;
   Block blocks(std::int64_t index) const;
 };

@@ -12,11 +12,25 @@
 #include <vector>
 
 #include "autograd/check.h"
+#include "autograd/grad_mode.h"
 #include "autograd/gradcheck.h"
+#include "autograd/node.h"
 #include "autograd/random.h"
 #include "autograd/tensor.h"
 
 namespace prenorm {
+
+// While it lives, a test may do as it likes; at its end no node is left behind, and the grad mode is on again.
+struct NoLeak {
+  const std::int64_t before = Node::live_count();
+  NoLeak() = default;
+  NoLeak(const NoLeak&) = delete;
+  NoLeak& operator=(const NoLeak&) = delete;
+  ~NoLeak() {
+    CHECK(Node::live_count() == before);
+    CHECK(GradMode::enabled());
+  }
+};
 
 // Leaves in float64 that require grad. The default generator is not touched.
 inline Tensor randn64(const Shape& shape, std::uint64_t seed = 0, double mean = 0, double std = 1) {

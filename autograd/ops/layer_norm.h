@@ -28,7 +28,7 @@ struct NormForward {
   T *mean, *spread;  // [rows], statistics that backward wants to know again
 };
 
-// The same for a backward kernel; dx is null where not wanted. dscale and dshift [n] are sums over this block, which
+// The same for a backward kernel; dx is null where not wanted. dscale and dshift [n] are sums over these rows, which
 // the kernel adds to.
 template <class T>
 struct NormBackward {
@@ -38,7 +38,7 @@ struct NormBackward {
   T *dscale, *dshift;
 };
 
-// Input `index` as dense rows for a kernel, or [n] times `value` where it is absent.
+// A scale or shift, dense, or [n] times `value` where it is absent.
 inline Tensor dense_or(const Tensor& given, std::int64_t n, double value, DType dtype) {
   return given.defined() ? dense(given) : full({n}, value, dtype);
 }
@@ -74,29 +74,47 @@ void norm_backward(const Node& node, const Tensor& cotangent, GradientSink& dx, 
   const Tensor scale = dense_or(node.has_input(1) ? node.input(1) : Tensor(), n, 1, x.dtype());
   const auto wanted = [&](std::int64_t i) { return i < node.input_count() && node.has_input(i) && dx.needs(i); };
   const GradientSink::Accumulator out = wanted(0) ? dx.accumulator(0) : GradientSink::Accumulator{};
-  const std::int64_t blocks = block_count(R, n * 8);
-  const Tensor parts = Tensor::empty({2, blocks, n}, x.dtype());
+  // Few blocks, as each has sums of its own.
+  constexpr std::int64_t kMostBlocks = 32;
+  const std::int64_t blocks = std::min(block_count(R, n * 8), kMostBlocks);
+  // dscale and dshift side by side, a pair for each block: in T within short runs of rows, wide across them.
+  constexpr std::int64_t kRun = 16;
+  const Tensor runs = Tensor::empty({blocks, 2 * n}, x.dtype()), totals = zeros({blocks, 2 * n}, float64);
   dispatch_float(node.info().name, x.dtype(), [&](auto t) {
     using T = decltype(t);
     T* to = out.tensor.defined() ? out.tensor.mutable_data<T>() : nullptr;
-    T *dscale = parts.mutable_data<T>(), *dshift = dscale + blocks * n;
+    T* all_runs = runs.mutable_data<T>();
+    double* sums = totals.mutable_data<double>();
     const T *from = x.data<T>(), *weights = scale.data<T>(), *d = dy.data<T>(), *m = mean.data<T>(),
             *s = spread.data<T>();
     parallel_for(blocks, [&](std::int64_t block) {
-      const auto [begin, end] = block_range(R, blocks, block);
-      std::fill_n(dscale + block * n, n, T{0});
-      std::fill_n(dshift + block * n, n, T{0});
-      const NormBackward<T> rows{end - begin,        n,
-                                 from + begin * n,   weights,
-                                 m + begin,          s + begin,
-                                 d + begin * n,      to != nullptr ? to + begin * n : nullptr,
-                                 dscale + block * n, dshift + block * n};
-      out.fresh ? kernel(std::false_type{}, rows) : kernel(std::true_type{}, rows);
+      const auto [first, last] = block_range(R, blocks, block);
+      T* run = all_runs + block * 2 * n;
+      std::fill_n(run, 2 * n, T{0});
+      for (std::int64_t begin = first; begin < last; begin += kRun) {
+        const NormBackward<T> rows{std::min(kRun, last - begin),
+                                   n,
+                                   from + begin * n,
+                                   weights,
+                                   m + begin,
+                                   s + begin,
+                                   d + begin * n,
+                                   to != nullptr ? to + begin * n : nullptr,
+                                   run,
+                                   run + n};
+        out.fresh ? kernel(std::false_type{}, rows) : kernel(std::true_type{}, rows);
+        end_run(2 * n, run, sums + block * 2 * n);
+      }
     });
+    for (std::int64_t block = 1; block < blocks; ++block) end_run(2 * n, sums + block * 2 * n, sums);
     for (int i : {1, 2}) {
       if (!wanted(i)) continue;
       const auto [target, fresh] = dx.accumulator(i);  // one after the other: scale and shift may be the same tensor
-      column_sums(i == 1 ? dscale : dshift, blocks, n, target.template mutable_data<T>(), !fresh);
+      T* gradient = target.template mutable_data<T>();
+      for (std::int64_t c = 0; c < n; ++c) {
+        const T sum = blocks > 0 ? static_cast<T>(sums[(i - 1) * n + c]) : T{0};
+        gradient[c] = fresh ? sum : gradient[c] + sum;
+      }
     }
   });
 }

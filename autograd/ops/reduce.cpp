@@ -51,14 +51,12 @@ PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t col
   constexpr std::int64_t kRun = 64;
   for (std::int64_t begin = 0; begin < rows; begin += kRun) {
     const std::int64_t end = begin + kRun < rows ? begin + kRun : rows;
-    for (std::int64_t c = 0; c < columns; ++c) run[c] = T{0};
     for (std::int64_t r = begin; r < end; ++r) {
       const T* row = x + r * columns;
 #pragma omp simd
       for (std::int64_t c = 0; c < columns; ++c) run[c] += row[c];
     }
-#pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) totals[c] += static_cast<Wide<T>>(run[c]);
+    end_run(columns, run, totals);
   }
 }
 

@@ -39,6 +39,16 @@ PRENORM_VECTORIZED T row_sum(const T* x, std::int64_t n) {
   return static_cast<T>(total);
 }
 
+// The end of a run of n sums in T: they are added to wide totals, and begin anew from 0.
+template <class T, class Wide>
+PRENORM_VECTORIZED void end_run(std::int64_t n, T* run, Wide* totals) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    totals[i] += static_cast<Wide>(run[i]);
+    run[i] = T{0};
+  }
+}
+
 // out[c] (+)= sum over r of x[r, c], x dense [rows, columns].
 template <class T>
 void column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out, bool add);

@@ -5,8 +5,15 @@
 #include <cmath>
 #include <cstdio>
 
+#include "training/drawing.h"
+
 namespace prenorm::ablation {
 namespace {
+
+using training::escaped;
+using training::kColours;
+using training::kDashes;
+using training::pixels;
 
 // Sizes in pixels.
 constexpr double kPanelWidth = 300, kPanelHeight = 220, kGap = 34;
@@ -14,11 +21,6 @@ constexpr double kLeft = 82, kRight = 24, kBottom = 48, kTitle = 44, kLegendLine
 constexpr double kSample = 34;    // the line sample of a legend entry
 constexpr double kCharacter = 7;  // width to allow for one, in a font of 13
 constexpr double kRowGap = 30;
-
-// Okabe and Ito's palette, those that stand out on white and on black first.
-constexpr std::array<const char*, 7> kColours{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                              "#E69F00", "#56B4E9", "#8C8C8C"};
-constexpr std::array<const char*, 4> kDashes{"none", "7 3", "2 3", "10 3 2 3"};
 
 constexpr const char* kStyle = R"(
   svg { font-family: system-ui, "DejaVu Sans", sans-serif; font-size: 13px; }
@@ -35,28 +37,28 @@ constexpr const char* kStyle = R"(
 class Svg {
  public:
   Svg(double width, double height, const std::string& title) {
-    body_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " + number(width) + " " +
-            number(height) + "\" width=\"" + number(width) + "\" height=\"" + number(height) + "\">\n<title>" +
+    body_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 " + pixels(width) + " " +
+            pixels(height) + "\" width=\"" + pixels(width) + "\" height=\"" + pixels(height) + "\">\n<title>" +
             escaped(title) + "</title>\n<style>" + kStyle + "</style>\n";
     rectangle(0, 0, width, height, "paper");
   }
 
   void rectangle(double x, double y, double width, double height, const char* style) {
-    body_ += "<rect class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" +
-             number(width) + "\" height=\"" + number(height) + "\"/>\n";
+    body_ += "<rect class=\"" + std::string(style) + "\" x=\"" + pixels(x) + "\" y=\"" + pixels(y) + "\" width=\"" +
+             pixels(width) + "\" height=\"" + pixels(height) + "\"/>\n";
   }
   void line(double x1, double y1, double x2, double y2, const char* style) {
-    body_ += "<line class=\"" + std::string(style) + "\" x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" +
-             number(x2) + "\" y2=\"" + number(y2) + "\"/>\n";
+    body_ += "<line class=\"" + std::string(style) + "\" x1=\"" + pixels(x1) + "\" y1=\"" + pixels(y1) + "\" x2=\"" +
+             pixels(x2) + "\" y2=\"" + pixels(y2) + "\"/>\n";
   }
   enum class Anchor { start, middle, end };
   void text(double x, double y, const std::string& words, const char* style, Anchor anchor = Anchor::start) {
-    body_ += "<text class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) +
+    body_ += "<text class=\"" + std::string(style) + "\" x=\"" + pixels(x) + "\" y=\"" + pixels(y) +
              "\" text-anchor=\"" + kAnchors[static_cast<std::size_t>(anchor)] + "\">" + escaped(words) + "</text>\n";
   }
   void upright_text(double x, double y, const std::string& words, const char* style) {
-    body_ += "<text class=\"" + std::string(style) + "\" text-anchor=\"middle\" transform=\"translate(" + number(x) +
-             " " + number(y) + ") rotate(-90)\">" + escaped(words) + "</text>\n";
+    body_ += "<text class=\"" + std::string(style) + "\" text-anchor=\"middle\" transform=\"translate(" + pixels(x) +
+             " " + pixels(y) + ") rotate(-90)\">" + escaped(words) + "</text>\n";
   }
   struct Point {
     double x, y;
@@ -65,7 +67,7 @@ class Svg {
   void curve(const std::vector<Point>& points, std::size_t combination) {
     if (points.empty()) return;
     std::string list;
-    for (const Point& p : points) list += (list.empty() ? "" : " ") + number(p.x) + "," + number(p.y);
+    for (const Point& p : points) list += (list.empty() ? "" : " ") + pixels(p.x) + "," + pixels(p.y);
     body_ += "<polyline class=\"curve\" stroke=\"" + std::string(kColours[combination % kColours.size()]) +
              "\" stroke-dasharray=\"" + kDashes[combination % kDashes.size()] + "\" points=\"" + list + "\"/>\n";
   }
@@ -73,25 +75,6 @@ class Svg {
 
  private:
   static constexpr std::array<const char*, 3> kAnchors{"start", "middle", "end"};
-  static std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.5g", std::round(value * 10) / 10);
-    return text;
-  }
-  static std::string escaped(const std::string& words) {
-    std::string out;
-    for (char c : words) {
-      if (c == '<') {
-        out += "&lt;";
-      } else if (c == '&') {
-        out += "&amp;";
-      } else {
-        out += c;
-      }
-    }
-    return out;
-  }
-
   std::string body_;
 };
 

@@ -6,13 +6,11 @@
 #include <cstdio>
 #include <limits>
 
+#include "training/drawing.h"
+
 namespace prenorm::training {
 namespace {
 
-// Okabe and Ito's palette, those that stand out on white and on black first; dashes tell lines apart without colour.
-constexpr std::array<const char*, 7> kColours{"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                              "#E69F00", "#56B4E9", "#8C8C8C"};
-constexpr std::array<const char*, 4> kDashes{"none", "7 3", "2 3", "10 3 2 3"};
 constexpr int kShades = 10;
 
 // The shades run from dark blue to yellow, evenly in lightness, and are told apart by colour-blind readers too.
@@ -42,28 +40,6 @@ th:first-child, td:first-child { text-align: left; }
 .s5{fill:#8a8678}.s6{fill:#a59c74}.s7{fill:#c3b369}.s8{fill:#e1cc55}.s9{fill:#fee838}.gap{fill:none;stroke:var(--line)}
 )";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string at(double pixels) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", std::round(pixels * 10) / 10);
-  return text;
-}
-
 std::string digits(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
@@ -71,14 +47,14 @@ std::string digits(double value) {
 }
 
 std::string text_at(double x, double y, const std::string& words, const char* anchor, const char* style = "") {
-  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\" class=\"" + style + "\">" +
-         escaped(words) + "</text>\n";
+  return "<text x=\"" + pixels(x) + "\" y=\"" + pixels(y) + "\" text-anchor=\"" + anchor + "\" class=\"" + style +
+         "\">" + escaped(words) + "</text>\n";
 }
 
 std::string svg_of(double width, double height, const std::string& title, const std::string& inside) {
-  return std::string("<svg role=\"img\"") + (width > 600 ? " class=\"wide\"" : "") + " viewBox=\"0 0 " + at(width) +
-         " " + at(height) + "\" width=\"" + at(width) + "\" height=\"" + at(height) + "\"><title>" + escaped(title) +
-         "</title>\n" + inside + "</svg>\n";
+  return std::string("<svg role=\"img\"") + (width > 600 ? " class=\"wide\"" : "") + " viewBox=\"0 0 " + pixels(width) +
+         " " + pixels(height) + "\" width=\"" + pixels(width) + "\" height=\"" + pixels(height) + "\"><title>" +
+         escaped(title) + "</title>\n" + inside + "</svg>\n";
 }
 
 struct Table {
@@ -169,9 +145,9 @@ std::string cells(const Grid& grid, const Range& range, bool logarithmic, double
       const int now = shade(r, c);
       while (end < columns && shade(r, end) == now) ++end;
       out += "<rect class=\"" + (now < 0 ? std::string("gap") : "s" + std::to_string(now)) + "\" x=\"" +
-             at(left + static_cast<double>(c) * cell_width) + "\" y=\"" + at(static_cast<double>(r) * cell_height) +
-             "\" width=\"" + at(static_cast<double>(end - c) * cell_width) + "\" height=\"" + at(cell_height) +
-             "\"/>\n";
+             pixels(left + static_cast<double>(c) * cell_width) + "\" y=\"" +
+             pixels(static_cast<double>(r) * cell_height) + "\" width=\"" +
+             pixels(static_cast<double>(end - c) * cell_width) + "\" height=\"" + pixels(cell_height) + "\"/>\n";
     }
   }
   return out;
@@ -213,8 +189,8 @@ void Report::lines(const std::string& title, const std::string& x_label, const s
   std::string inside;
   for (int tick = 0; tick <= 4; ++tick) {
     const double vx = std::round(x.low + (x.high - x.low) * tick / 4), vy = y.low + (y.high - y.low) * tick / 4;
-    inside += "<line class=\"grid\" x1=\"" + at(kLeft) + "\" x2=\"" + at(kLeft + kWidth) + "\" y1=\"" + at(y_of(vy)) +
-              "\" y2=\"" + at(y_of(vy)) + "\"/>\n" +
+    inside += "<line class=\"grid\" x1=\"" + pixels(kLeft) + "\" x2=\"" + pixels(kLeft + kWidth) + "\" y1=\"" +
+              pixels(y_of(vy)) + "\" y2=\"" + pixels(y_of(vy)) + "\"/>\n" +
               text_at(kLeft - 8, y_of(vy) + 4, digits(logarithmic ? std::pow(10.0, vy) : vy), "end") +
               text_at(x_of(vx), kTop + kHeight + 18, digits(vx), "middle");
   }
@@ -227,7 +203,7 @@ void Report::lines(const std::string& title, const std::string& x_label, const s
     for (std::size_t p = 0; p <= series[i].y.size(); ++p) {
       const double v = p < series[i].y.size() ? scaled(series[i].y[p], logarithmic) : NAN;
       if (!std::isnan(v)) {
-        points += at(x_of(series[i].x[p])) + "," + at(y_of(v)) + " ";
+        points += pixels(x_of(series[i].x[p])) + "," + pixels(y_of(v)) + " ";
       } else if (!points.empty()) {
         inside += style + points + "\"/>\n";
         points.clear();
@@ -238,8 +214,8 @@ void Report::lines(const std::string& title, const std::string& x_label, const s
       legend_x = kLeft;
       legend_y += kLegendLine;
     }
-    inside += style + at(legend_x) + "," + at(legend_y - 4) + " " + at(legend_x + 30) + "," + at(legend_y - 4) +
-              "\"/>\n" + text_at(legend_x + 38, legend_y, series[i].name, "start", "name");
+    inside += style + pixels(legend_x) + "," + pixels(legend_y - 4) + " " + pixels(legend_x + 30) + "," +
+              pixels(legend_y - 4) + "\"/>\n" + text_at(legend_x + 38, legend_y, series[i].name, "start", "name");
     legend_x += needed;
   }
   figure(title, svg_of(kLeft + kWidth + 20, legend_y + 12, title, inside), html_of(numbers_of(series, x_label)));
@@ -261,8 +237,8 @@ void Report::heat_map(const std::string& title, const std::string& x_label, cons
   }
   inside += text_at(kLeft + kWidth / 2, height + 34, x_label, "middle");
   for (int shade = 0; shade < kShades; ++shade) {
-    inside += "<rect class=\"s" + std::to_string(shade) + "\" x=\"" + at(kLeft + 24.0 * shade) + "\" y=\"" +
-              at(height + 46) + "\" width=\"24\" height=\"12\"/>\n";
+    inside += "<rect class=\"s" + std::to_string(shade) + "\" x=\"" + pixels(kLeft + 24.0 * shade) + "\" y=\"" +
+              pixels(height + 46) + "\" width=\"24\" height=\"12\"/>\n";
   }
   const auto value = [&](double v) { return digits(logarithmic ? std::pow(10.0, v) : v); };
   inside += text_at(kLeft - 8, height + 56, value(range.low), "end") +

@@ -5,8 +5,6 @@
 
 #include "autograd/observer.h"
 #include "autograd/ops.h"
-#include "nn/container.h"
-#include "nn/embedding.h"
 #include "optim/clip.h"
 
 namespace prenorm::training {
@@ -35,23 +33,14 @@ class AttentionInputs final : public Observer {
   }
 };
 
-// Weights [H, T, T] from packed qkv [1, T, 3 * H * D], as causal_attention.cpp defines them.
+// Weights [H, T, T] from packed qkv [1, T, 3 * H * D].
 Tensor weights(const Tensor& qkv, std::int64_t H) {
   const NoGrad no_grad;
   const std::int64_t T = qkv.size(1), C = qkv.size(2) / 3;
   const auto heads = [&](std::int64_t part) {
     return transpose(reshape(slice(qkv, 2, part * C, (part + 1) * C), {T, H, C / H}), 0, 1);
   };
-  const Tensor later = to(triu(ones({T, T}), 1), boolean);
-  const double scale = 1 / std::sqrt(static_cast<double>(C / H));
-  return softmax(masked_fill(scale * matmul(heads(0), transpose(heads(1), -2, -1)), later, -INFINITY));
-}
-
-const nn::Module& child_of(const nn::Module& module, std::string_view name) {
-  for (const auto& [child_name, child] : module.children()) {
-    if (child_name == name) return child;
-  }
-  fail("there is no ", name);
+  return scaled_dot_product_attention(heads(0), heads(1), heads(2), {}, {.causal = true}).weights;
 }
 
 double spread_of(const Tensor& x) {
@@ -101,8 +90,7 @@ void Watch::after_step(const StepReport& report) {
 Series Watch::spread(const std::string& name) const {
   const NoGrad no_grad;
   Series series{name, {}, {}};
-  const std::int64_t T = ids_.size(1);
-  Tensor x = child_of(model_, "tok")(ids_) + child_of(model_, "pos")(arange(static_cast<double>(T)));
+  Tensor x = model_.embed(ids_);
   for (std::int64_t depth = 0;; ++depth) {
     series.x.push_back(static_cast<double>(depth));
     series.y.push_back(spread_of(x));

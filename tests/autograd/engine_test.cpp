@@ -18,15 +18,6 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// No test leaves a node behind, or the grad mode changed.
-struct NoLeak {
-  const std::int64_t before = Node::live_count();
-  ~NoLeak() {
-    CHECK(Node::live_count() == before);
-    CHECK(GradMode::enabled());
-  }
-};
-
 Tensor leaf(std::initializer_list<double> values) {
   return Tensor::of(values, {.dtype = float64, .requires_grad = true});
 }

@@ -12,12 +12,6 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// No test leaves a node behind.
-struct NoLeak {
-  const std::int64_t before = Node::live_count();
-  ~NoLeak() { CHECK(Node::live_count() == before); }
-};
-
 // --- ops as a user writes them -----------------------------------------------------------------------------------
 
 struct Square final : Node {

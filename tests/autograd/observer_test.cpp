@@ -19,12 +19,6 @@ namespace {
 using Doubles = std::vector<double>;
 using Names = std::vector<std::string>;
 
-// No test leaves a node behind.
-struct NoLeak {
-  const std::int64_t before = Node::live_count();
-  ~NoLeak() { CHECK(Node::live_count() == before); }
-};
-
 struct Recorder final : Observer {
   struct Made {
     std::shared_ptr<const Node> node;

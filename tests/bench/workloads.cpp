@@ -17,6 +17,10 @@
 namespace prenorm::bench {
 namespace {
 
+struct ModelSize {
+  std::int64_t vocab, d_model, n_heads, n_layers, B, T;
+};
+
 // Ids that count up from random starts, and the same one position later: this process's rows.
 std::pair<Tensor, Tensor> batch(const ModelSize& size, const Sharing& sharing) {
   const Tensor start = randint(0, size.vocab, {size.B, 1});
@@ -78,20 +82,16 @@ Step norm(nn::Norm form) { return forward_backward(nn::make_norm(form, 768), {32
 
 }  // namespace
 
-Step make_tiny_step(const ModelSize& size, const Sharing& sharing) {
+Step make_step(const std::string& workload, const Sharing& sharing) {
   const auto adam = [](const NamedTensors& parameters) {
     return std::make_shared<optim::Adam>(parameters, optim::AdamOptions{.lr = 3e-4});
   };
-  return language_model(size, adam, false, sharing);
-}
-
-Step make_step(const std::string& workload, const Sharing& sharing) {
   const auto adamw = [](const NamedTensors& parameters) {
     return std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4});
   };
   manual_seed(0);
-  if (workload == "tiny") return make_tiny_step(kTiny, sharing);
-  if (workload == "char") return make_tiny_step({97, 128, 4, 4, 4, 64}, sharing);
+  if (workload == "tiny") return language_model({50, 64, 4, 12, 32, 32}, adam, false, sharing);
+  if (workload == "char") return language_model({97, 128, 4, 4, 4, 64}, adam, false, sharing);
   if (workload == "gpt2") return language_model({50257, 768, 12, 12, 4, 64}, adamw, true, sharing);
   check(sharing.size == 1, workload, ": cannot be shared by several processes");
   if (workload == "encoder") return encoder();
@@ -99,12 +99,6 @@ Step make_step(const std::string& workload, const Sharing& sharing) {
   if (workload == "layer_norm") return norm(nn::Norm::standard);
   if (workload == "rms_norm") return norm(nn::Norm::rms);
   fail("there is no workload ", workload);
-}
-
-const std::vector<std::string>& workload_names() {
-  static const std::vector<std::string> names{"tiny",           "char",       "encoder", "gpt2",
-                                              "layer_norm_std", "layer_norm", "rms_norm"};
-  return names;
 }
 
 }  // namespace prenorm::bench

@@ -21,11 +21,6 @@
 
 namespace prenorm::bench {
 
-// What a language model's step is made of; the other sizes of a workload follow from its name.
-struct ModelSize {
-  std::int64_t vocab, d_model, n_heads, n_layers, B, T;
-};
-
 // The work of a step shared by several processes, each on its own rows of the batch.
 struct Sharing {
   int rank = 0, size = 1;
@@ -37,11 +32,5 @@ struct Sharing {
 // can be shared.
 using Step = std::function<std::optional<double>()>;
 Step make_step(const std::string& workload, const Sharing& sharing = {});
-
-const std::vector<std::string>& workload_names();
-
-// The step of `tiny` at another size, for tables of how cost grows.
-Step make_tiny_step(const ModelSize& size, const Sharing& sharing = {});
-inline constexpr ModelSize kTiny{50, 64, 4, 12, 32, 32};
 
 }  // namespace prenorm::bench
