@@ -133,8 +133,9 @@ struct NoOptions {};
 template <class L, class Options = NoOptions>
 class Layer : public Module {
  public:
-  template <class... Args>
-  requires requires(const L& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
+  // Self is L: Clang 14 would look at a constraint on L itself before L is complete.
+  template <class... Args, class Self = L>
+  requires requires(const Self& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
   auto operator()(Args&&... args) const {
     const Scope scope(state()->name);
     return static_cast<const L&>(*this).forward(std::forward<Args>(args)...);
