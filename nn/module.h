@@ -160,8 +160,8 @@ class Layer : public Module {
   // What a layer keeps for looking at may change; what decides its results does not.
   Options& config() const { return typed_state().options; }
 
-  explicit Layer(std::string type, Options options = {}) : Module(std::make_shared<TypedState>()) {
-    state()->type = std::move(type);
+  explicit Layer(const std::string& type, Options options = {}) : Module(std::make_shared<TypedState>()) {
+    state()->type = type;
     if constexpr (std::is_invocable_r_v<Tensor, Forward, const L&, const Tensor&>) {
       state()->unary = [](const Module& module, const Tensor& x) { return from(module)(x); };
     }
