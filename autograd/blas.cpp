@@ -147,7 +147,8 @@ Cut cut_for(const Product<T>& p, int threads) {
     if (max_rows > 0) {
       by_rows = true;
       unit = kTile;
-      pieces = std::max(pieces, static_cast<double>((p.m - 1) / max_rows + 1));
+      const int64_t least_pieces = (p.m - 1) / max_rows + 1;
+      pieces = std::max(pieces, static_cast<double>(least_pieces));
     }
   }
   const int64_t length = by_rows ? p.m : p.n;

@@ -209,7 +209,7 @@ const OpInfo& Leaf::info() const {
   return info;
 }
 
-Tensors apply_op(std::shared_ptr<Node> node, const Tensors& inputs) {
+Tensors apply_op(const std::shared_ptr<Node>& node, const Tensors& inputs) {
   Tensors outputs;
   {
     const NoGrad no_grad;

@@ -144,7 +144,7 @@ class Node : public std::enable_shared_from_this<Node> {
   static std::int64_t live_count();
 
  private:
-  friend Tensors apply_op(std::shared_ptr<Node> node, const Tensors& inputs);
+  friend Tensors apply_op(const std::shared_ptr<Node>& node, const Tensors& inputs);
   void record(const Tensors& inputs, const Tensors& outputs);
 
   struct Value {
@@ -190,7 +190,7 @@ class Leaf final : public Node {
 };
 
 // Runs the node's forward and, where grad mode is on and an input requires grad, records it in the graph.
-Tensors apply_op(std::shared_ptr<Node> node, const Tensors& inputs);
+Tensors apply_op(const std::shared_ptr<Node>& node, const Tensors& inputs);
 template <class Op, class... Attributes>
 Tensors apply_op(const Tensors& inputs, Attributes&&... attributes) {
   return apply_op(std::make_shared<Op>(std::forward<Attributes>(attributes)...), inputs);

@@ -53,6 +53,7 @@ find_missing() {
       nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
       doctest-dev) has_header doctest/doctest.h ;;
       clang) has_command clang++ ;;
+      clang-format | clang-tidy) has_command "$package" ;;
       libclang-rt-*-dev) [[ -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a 2>/dev/null) ]] ;;
       chromium) has_command chromium ;;
       chromium-driver) has_command chromedriver ;;
@@ -128,6 +129,9 @@ cores() {
   echo $((all > 0 && all < $(nproc) ? all : $(nproc)))
 }
 
+# What `build` tells cmake beside the preset.
+configure_options=()
+
 # build PRESET NAME TARGET: one build at a time in a checkout; silent when there is nothing to do.
 build() (
   preset=$1 name=$2 target=$3 dir=$root/build/$1 announced=
@@ -143,7 +147,7 @@ build() (
   # A checkout that was moved or copied starts afresh: ninja would go on building the old place.
   grep -qsFx "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$dir/CMakeCache.txt" || rm -rf "$dir"
   [[ -e $dir/build.ninja ]] || announce
-  quietly "build/$preset.log" cmake --preset "$preset" 9>&- || fail "could not configure preset $preset" 1
+  quietly "build/$preset.log" cmake --preset "$preset" "${configure_options[@]}" 9>&- || fail "could not configure preset $preset" 1
   command=(cmake --build "$dir" --target "$target" --parallel "$jobs")
   [[ $("${command[@]}" -- -n 2>&1 9>&-) != *"no work to do"* ]] || return 0
   announce

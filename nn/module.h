@@ -133,8 +133,9 @@ struct NoOptions {};
 template <class L, class Options = NoOptions>
 class Layer : public Module {
  public:
-  template <class... Args>
-  requires requires(const L& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
+  // Self is L: Clang 14 would look at a constraint on L itself before L is complete.
+  template <class... Args, class Self = L>
+  requires requires(const Self& layer, Args&&... args) { layer.forward(std::forward<Args>(args)...); }
   auto operator()(Args&&... args) const {
     const Scope scope(state()->name);
     return static_cast<const L&>(*this).forward(std::forward<Args>(args)...);
@@ -159,8 +160,8 @@ class Layer : public Module {
   // What a layer keeps for looking at may change; what decides its results does not.
   Options& config() const { return typed_state().options; }
 
-  explicit Layer(std::string type, Options options = {}) : Module(std::make_shared<TypedState>()) {
-    state()->type = std::move(type);
+  explicit Layer(const std::string& type, Options options = {}) : Module(std::make_shared<TypedState>()) {
+    state()->type = type;
     if constexpr (std::is_invocable_r_v<Tensor, Forward, const L&, const Tensor&>) {
       state()->unary = [](const Module& module, const Tensor& x) { return from(module)(x); };
     }

@@ -50,7 +50,7 @@ EncoderDecoder make_model(std::int64_t src_vocab, std::int64_t tgt_vocab, Transf
   const Decoder decoder(DecoderLayer(d_model, attn.clone(), attn.clone(), feed_forward.clone(), layer), N);
   const Sequential src_embed{Embeddings(d_model, src_vocab), position.clone()};
   const Sequential tgt_embed{Embeddings(d_model, tgt_vocab), position.clone()};
-  const EncoderDecoder model(encoder, decoder, src_embed, tgt_embed, Generator(d_model, tgt_vocab));
+  EncoderDecoder model(encoder, decoder, src_embed, tgt_embed, Generator(d_model, tgt_vocab));
   for (const auto& [path, parameter] : model.parameters()) {
     if (parameter.dims() > 1) xavier_uniform_(parameter);
   }

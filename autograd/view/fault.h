@@ -24,6 +24,6 @@ struct Fault {
 std::vector<std::string> faults_of(std::string_view op);
 
 // Throws where there is no fault of that name, listing those that fit the node.
-Fault make_fault(const Record& record, std::int64_t node, const std::string& name);
+Fault make_fault(const Record& record, std::int64_t id, const std::string& name);
 
 }  // namespace prenorm::view

@@ -213,7 +213,7 @@ TEST_CASE_TEMPLATE("batched_gemm equals one gemm an item", T, float, double) {
       for (const bool trans : {false, true}) {
         for (const bool share_a : {false, true}) {
           for (const bool share_b : {false, true}) {
-            const auto [batch, m, n, k] = s;
+            const int64_t batch = s.batch, m = s.m, n = s.n, k = s.k;
             const int64_t lda = trans ? m : k, ldb = trans ? k : n, ldc = n + 1;
             const int64_t step_a = share_a ? 0 : m * k, step_b = share_b ? 0 : k * n, step_c = m * ldc + 3;
             const std::vector<T> a = random_values<T>(batch * m * k, 4), b = random_values<T>(batch * k * n, 5);

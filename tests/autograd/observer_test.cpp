@@ -216,18 +216,18 @@ TEST_CASE_FIXTURE(NoLeak, "nodes of a model carry the path of the layer that mad
   loss_of(model).backward();
   std::map<std::string, std::set<std::string>> ops;
   for (const auto& made : recorder.made) ops[made.node->scope()].emplace(made.node->info().name);
-  for (const auto& [scope, op] : std::vector<std::pair<std::string, std::string>>{{"tok", "embedding"},
-                                                                                  {"pos", "embedding"},
-                                                                                  {"blocks.0.attn.qkv", "linear"},
-                                                                                  {"blocks.0", "residual_add"},
-                                                                                  {"blocks.1", "dropout"},
-                                                                                  {"blocks.1.ffn.w2", "linear"},
-                                                                                  {"blocks.1.ffn", "gelu"},
-                                                                                  {"blocks.1.ln2", "layer_norm"},
-                                                                                  {"ln_f", "layer_norm"},
-                                                                                  {"head", "linear"},
-                                                                                  {"", "cross_entropy"}}) {
-    CHECK_MESSAGE(ops[scope].contains(op), "'", scope, "' made no ", op);
+  for (const auto& made : std::vector<std::pair<std::string, std::string>>{{"tok", "embedding"},
+                                                                           {"pos", "embedding"},
+                                                                           {"blocks.0.attn.qkv", "linear"},
+                                                                           {"blocks.0", "residual_add"},
+                                                                           {"blocks.1", "dropout"},
+                                                                           {"blocks.1.ffn.w2", "linear"},
+                                                                           {"blocks.1.ffn", "gelu"},
+                                                                           {"blocks.1.ln2", "layer_norm"},
+                                                                           {"ln_f", "layer_norm"},
+                                                                           {"head", "linear"},
+                                                                           {"", "cross_entropy"}}) {
+    CHECK_MESSAGE(ops[made.first].contains(made.second), "'", made.first, "' made no ", made.second);
   }
   CHECK(Scope::path()->empty());
   for (const auto& called : recorder.called) {  // backward shows the same paths
@@ -322,7 +322,8 @@ TEST_CASE_FIXTURE(NoLeak, "every node of a model can be replayed from what was o
     REQUIRE(names(run32) == names(run64));
     const NoGrad no_grad;
     for (std::size_t i = 0; i < run32.size(); ++i) {
-      const auto& [node, inputs, outputs] = run32[i];
+      const auto& node = run32[i].node;
+      const Tensors &inputs = run32[i].inputs, &outputs = run32[i].outputs;
       CAPTURE(node->info().name);
       CAPTURE(node->scope());
       Tensors wide;

@@ -94,7 +94,9 @@ std::pair<std::string, int> output_of(const std::string& command) {
 }
 
 void compare(const nlohmann::json& rows, const fs::path& root) {
-  for (const auto& [name, file] : declared_ops(root)) {
+  for (const auto& declared : declared_ops(root)) {
+    const auto& name = declared.first;
+    const auto& file = declared.second;
     const bool found = std::any_of(rows.begin(), rows.end(), [&](const nlohmann::json& row) {
       const nlohmann::json op{{"name", name}, {"file", file}};
       return row["file"] == file && std::count(row["ops"].begin(), row["ops"].end(), op) > 0;

@@ -25,7 +25,7 @@ TEST_CASE("a sequence runs its modules in order, in scopes of their numbers") {
   CHECK(model.parameters()[3].path == "2.bias");
   CHECK(model(x).node()->scope() == "2");
   CHECK(Sequential{}(x).is(x));
-  CHECK(Sequential{Sequential{ReLU()}}.at("0.0").type() == "ReLU");
+  CHECK(Sequential{Sequential{ReLU()}, GELU()}.at("0.0").type() == "ReLU");
 }
 
 TEST_CASE("a sequence of modules that do not fit each other is the op's error") {

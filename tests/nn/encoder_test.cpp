@@ -159,7 +159,7 @@ TEST_CASE("a sequence whose positions are all masked has finite outputs and grad
   CHECK(is_finite(y));
   y.backward(randn({2, 3, 8}));
   CHECK(is_finite(x.grad()));
-  for (const auto& [path, parameter] : encoder.parameters()) CHECK_MESSAGE(is_finite(parameter.grad()), path);
+  for (const NamedTensor& p : encoder.parameters()) CHECK_MESSAGE(is_finite(p.tensor.grad()), p.path);
 }
 
 TEST_CASE("constant rows in float32 have finite outputs and gradients") {
@@ -174,7 +174,7 @@ TEST_CASE("constant rows in float32 have finite outputs and gradients") {
 TEST_CASE("every parameter gets a gradient") {
   const Encoder encoder(make_layer(8, 2, 16, {.dropout = 0}), 2);
   encoder(randn({2, 3, 8})).backward(randn({2, 3, 8}));
-  for (const auto& [path, parameter] : encoder.parameters()) CHECK_MESSAGE(parameter.grad().defined(), path);
+  for (const NamedTensor& p : encoder.parameters()) CHECK_MESSAGE(p.tensor.grad().defined(), p.path);
 }
 
 TEST_CASE("dropout in training, none in evaluation, and then nothing is drawn") {

@@ -88,7 +88,8 @@ TEST_CASE("each head attends with its own features; the heads are put back side 
   const MultiHeadedAttention mha(h, d_model, 0);
   mha.to(float64);
   std::uint64_t seed = 10;
-  for (const auto& [path, parameter] : mha.parameters()) {
+  for (const NamedTensor& named : mha.parameters()) {
+    const Tensor& parameter = named.tensor;
     const NoGrad no_grad;
     copy_(parameter, randn64(parameter.shape(), seed++));
   }
@@ -143,7 +144,7 @@ TEST_CASE("a row that may look at nothing has equal weights, and finite gradient
   expect_close(select(mha.weights(), 2, 2), std::vector<double>(8, 0.25), 1e-7);
   y.backward(randn({1, 4, 8}));
   CHECK(is_finite(x.grad()));
-  for (const auto& [path, parameter] : mha.parameters()) CHECK_MESSAGE(is_finite(parameter.grad()), path);
+  for (const NamedTensor& p : mha.parameters()) CHECK_MESSAGE(is_finite(p.tensor.grad()), p.path);
 
   // All rows so.
   CHECK(is_finite(self(mha, x, zeros({1, 1, 4}, boolean))));
@@ -205,7 +206,9 @@ TEST_CASE("the gradient of the key's bias is zero: softmax ignores what all scor
   const MultiHeadedAttention mha(2, 4, 0);
   mha.to(float64);
   self(mha, randn64({2, 3, 4})).backward(randn64({2, 3, 4}, 5).detach());
-  for (const auto& [path, parameter] : mha.parameters()) {
+  for (const NamedTensor& named : mha.parameters()) {
+    const std::string& path = named.path;
+    const Tensor& parameter = named.tensor;
     if (path == "linears.1.bias") {
       expect_close(parameter.grad(), std::vector<double>(4, 0), 1e-14);
     } else {

@@ -79,7 +79,9 @@ TEST_CASE("parameters are listed by name, and drawn in the order of the list") {
   CHECK(list[list.size() - 3].path == "ln_f.beta");
   CHECK(list.back().path == "head.bias");
   manual_seed(1);
-  for (const auto& [path, parameter] : list) {
+  for (const NamedTensor& named : list) {
+    const std::string& path = named.path;
+    const Tensor& parameter = named.tensor;
     CAPTURE(path);
     if (path == "tok.weight" || path == "pos.weight") {
       CHECK(parameter.to_vector() == randn(parameter.shape()).to_vector());
@@ -140,7 +142,9 @@ TEST_CASE("every parameter of a fresh model gets a gradient in one step, whateve
     const Tensor ids = some_ids({3, 8}, 11);
     cross_entropy(model(ids), mod(ids + 1, 11)).backward();
     CAPTURE(described(options));
-    for (const auto& [path, parameter] : model.parameters()) {
+    for (const NamedTensor& named : model.parameters()) {
+      const std::string& path = named.path;
+      const Tensor& parameter = named.tensor;
       CAPTURE(path);
       REQUIRE(parameter.grad().defined());
       const double size = norm(parameter.grad()).item();

@@ -75,7 +75,9 @@ TEST_CASE("make_model: sizes as asked for, no two places share parameters") {
 TEST_CASE("make_model: matrices are drawn after Xavier, the rest is left as it was") {
   manual_seed(0);
   const EncoderDecoder model = nn::make_model(50, 60, {.N = 1, .d_model = 64, .d_ff = 128, .h = 4, .max_len = 12});
-  for (const auto& [path, parameter] : model.parameters()) {
+  for (const NamedTensor& named : model.parameters()) {
+    const std::string& path = named.path;
+    const Tensor& parameter = named.tensor;
     const Tensor values = parameter.detach();
     if (parameter.dims() == 1) {
       if (path.ends_with("a_2")) expect_close(values, std::vector<double>(64, 1));
@@ -110,7 +112,9 @@ TEST_CASE("make_model draws in the order in which a script in PyTorch draws") {
   const nn::Linear attention(8, 8), w_1(8, 16), w_2(16, 8);
   const nn::Embedding src(11, 8), tgt(13, 8);
   const nn::Linear generator(8, 13);
-  for (const auto& [path, parameter] : model.parameters()) {
+  for (const NamedTensor& named : model.parameters()) {
+    const std::string& path = named.path;
+    const Tensor& parameter = named.tensor;
     const Tensor expected = [&] {
       if (parameter.dims() > 1) {
         const Tensor weight = Tensor::empty(parameter.shape());

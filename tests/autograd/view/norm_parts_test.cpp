@@ -13,7 +13,9 @@ TEST_CASE("the parts add up, and what passes is dx times sigma") {
       {"layer_norm", [&](double eps) { return layer_norm(x, gamma, beta, eps); }},
       {"layer_norm_std", [&](double eps) { return layer_norm_std(x, gamma, beta, eps); }},
       {"rms_norm", [&](double eps) { return rms_norm(x, gamma, eps); }}};
-  for (const auto& [op, norm] : norms) {
+  for (const auto& named : norms) {
+    const auto& op = named.first;
+    const auto& norm = named.second;
     for (double eps : {1e-6, 0.5}) {
       CAPTURE(op);
       CAPTURE(eps);

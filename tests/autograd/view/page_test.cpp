@@ -73,7 +73,9 @@ TEST_CASE("each op of a run has its backward's lines") {
   const Tensor x = randn64({2, 3}, 1), w = randn64({3, 3}, 2);
   sum(softmax(layer_norm(linear(x, w))) * gelu(x)).backward();
   const Json json = parse(run);
-  for (const auto& [op, info] : json["ops"].items()) {
+  for (const auto& item : json["ops"].items()) {
+    const std::string& op = item.key();
+    const Json& info = item.value();
     CAPTURE(op);
     REQUIRE(info["backward"].is_array());
     CHECK(info["backward"][0].get<int>() <= info["backward"][1].get<int>());
