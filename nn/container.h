@@ -30,6 +30,7 @@ class ModuleList : public Layer<ModuleList> {
 ModuleList clones(const Module& module, std::int64_t N);
 
 // One after another: x -> modules[n - 1](… modules[0](x)).
+// Sequential{s} of one Sequential s nests it with GCC and copies it with Clang: push_back means the same to both.
 class Sequential : public Layer<Sequential> {
  public:
   using Layer::Layer;

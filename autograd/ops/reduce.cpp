@@ -45,7 +45,7 @@ namespace {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-// Adds all rows to `totals`: in T within short runs (`run` is room for one), wide across them.
+// Adds all rows to `totals`: in T within short runs (`run` is room for one, zeros before and after), wide across them.
 template <class T>
 PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t columns, T* run, Wide<T>* totals) {
   constexpr std::int64_t kRun = 64;
