@@ -5,54 +5,15 @@ of them alike. Ratios are of medians.
 """
 import argparse
 import json
-import os
 import pathlib
-import statistics
 import subprocess
-import sys
+
+from runner import HERE, Runner, say
 
 WORKLOADS = ["tiny", "char", "encoder", "gpt2", "layer_norm_std", "layer_norm", "rms_norm"]
 FORMS = ["plain", "tuned", "compiled"]
 # Steps a turn: a turn takes 0.1 to 0.5 s.
 TURN = {"tiny": 5, "char": 10, "encoder": 2, "gpt2": 1, "layer_norm_std": 10, "layer_norm": 10, "rms_norm": 10}
-HERE = pathlib.Path(__file__).resolve().parent
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-class Runner:
-    """A process that runs steps when told to, see serve.h."""
-
-    def __init__(self, name, command):
-        self.name, self.times = name, []
-        env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        self.ready = self.read()["ready"]
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.name}: ended with code {self.process.wait()}")
-        return json.loads(line)
-
-    def turn(self, steps):
-        print(steps, file=self.process.stdin, flush=True)
-        self.times += self.read()
-
-    def end(self):
-        self.process.stdin.close()
-        result = self.read()
-        self.process.wait()
-        return result
-
-    def median(self):
-        return statistics.median(self.times)
-
-    def quartiles(self):
-        cut = statistics.quantiles(self.times, n=4)
-        return cut[0], cut[2]
 
 
 def ping_pong(programs):

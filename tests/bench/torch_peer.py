@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The workloads of workloads.h in PyTorch, to be timed beside ours.
 
-  torch_peer.py WORKLOAD THREADS plain|tuned|compiled
+  torch_peer.py WORKLOAD[:SIZES] THREADS plain|tuned|compiled
 
 plain is written out as in the lessons; tuned uses PyTorch's own fused LayerNorm, attention and optimiser and its grouped
 gradient norm where the formula allows; compiled is tuned and torch.compile. Talks as serve.h says.
@@ -124,19 +124,30 @@ def forward_backward(module, shape, compiled):
     return step
 
 
+LANGUAGE_MODELS = {
+    "tiny": {"V": 50, "d": 64, "heads": 4, "L": 12, "B": 32, "T": 32},
+    "char": {"V": 97, "d": 128, "heads": 4, "L": 4, "B": 4, "T": 64},
+    "gpt2": {"V": 50257, "d": 768, "heads": 12, "L": 12, "B": 4, "T": 64},
+}
+
+
 def make_step(workload, tuned, compiled):
     fused = {"fused": True} if tuned and int(torch.__version__.split(".")[0]) >= 2 else {}
     adam = lambda p: torch.optim.Adam(p, lr=3e-4, **fused)
     adamw = lambda p: torch.optim.AdamW(p, lr=1e-4, **fused)
+    name, _, sizes = workload.partition(":")
+    if name in LANGUAGE_MODELS:
+        size = dict(LANGUAGE_MODELS[name])
+        if sizes:
+            size.update(zip(("L", "B", "T"), map(int, sizes.split("x"))))
+        tied = name == "gpt2"
+        return language_model(**size, optimiser=adamw if tied else adam, tuned=tuned, compiled=compiled, tied=tied)
     norm_shape = (32, 100, 768)
     rms = nn.RMSNorm(768, 1e-6) if tuned and hasattr(nn, "RMSNorm") else PlainRMSNorm(768)
     return {
-        "tiny": lambda: language_model(50, 64, 4, 12, 32, 32, adam, tuned, compiled),
-        "char": lambda: language_model(97, 128, 4, 4, 4, 64, adam, tuned, compiled),
         "encoder": lambda: forward_backward(
             nn.Sequential(*[Block(512, 8, 2048, StdNorm, F.relu, False, tuned) for _ in range(6)], StdNorm(512)),
             (8, 32, 512), compiled),
-        "gpt2": lambda: language_model(50257, 768, 12, 12, 4, 64, adamw, tuned, compiled, tied=True),
         "layer_norm_std": lambda: forward_backward(StdNorm(768), norm_shape, compiled),
         "layer_norm": lambda: forward_backward(nn.LayerNorm(768) if tuned else PlainNorm(768), norm_shape, compiled),
         "rms_norm": lambda: forward_backward(rms, norm_shape, compiled),

@@ -1,7 +1,9 @@
 #include "tests/bench/workloads.h"
 
-#include <cmath>
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "autograd/ops.h"
@@ -80,6 +82,16 @@ Step encoder() {
 
 Step norm(nn::Norm form) { return forward_backward(nn::make_norm(form, 768), {32, 100, 768}); }
 
+// What follows the colon in tiny:24x64x32.
+void resize(ModelSize& size, const std::string& sizes) {
+  if (sizes.empty()) return;
+  char x = 0, y = 0;
+  std::istringstream text(sizes);
+  text >> size.n_layers >> x >> size.B >> y >> size.T;
+  check(text && text.eof() && x == 'x' && y == 'x' && size.n_layers > 0 && size.B > 0 && size.T > 0, "sizes ", sizes,
+        ": expected depth x B x T, as 24x64x32");
+}
+
 }  // namespace
 
 Step make_step(const std::string& workload, const Sharing& sharing) {
@@ -89,11 +101,17 @@ Step make_step(const std::string& workload, const Sharing& sharing) {
   const auto adamw = [](const NamedTensors& parameters) {
     return std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4});
   };
-  manual_seed(0);
-  if (workload == "tiny") return language_model({50, 64, 4, 12, 32, 32}, adam, false, sharing);
-  if (workload == "char") return language_model({97, 128, 4, 4, 4, 64}, adam, false, sharing);
-  if (workload == "gpt2") return language_model({50257, 768, 12, 12, 4, 64}, adamw, true, sharing);
+  static const std::map<std::string, ModelSize> models{
+      {"tiny", {50, 64, 4, 12, 32, 32}}, {"char", {97, 128, 4, 4, 4, 64}}, {"gpt2", {50257, 768, 12, 12, 4, 64}}};
+  const std::size_t colon = std::min(workload.find(':'), workload.size());
+  const std::string name = workload.substr(0, colon);
+  if (const auto model = models.find(name); model != models.end()) {
+    ModelSize size = model->second;
+    resize(size, workload.substr(std::min(colon + 1, workload.size())));
+    return name == "gpt2" ? language_model(size, adamw, true, sharing) : language_model(size, adam, false, sharing);
+  }
   check(sharing.size == 1, workload, ": cannot be shared by several processes");
+  manual_seed(0);
   if (workload == "encoder") return encoder();
   if (workload == "layer_norm_std") return norm(nn::Norm::unbiased);
   if (workload == "layer_norm") return norm(nn::Norm::standard);

@@ -10,6 +10,8 @@
 //                   loss, backward, AdamW
 //   layer_norm_std, layer_norm, rms_norm
 //                   x [32, 100, 768], forward and backward
+//
+// A language model's name may be followed by other sizes: tiny:24x64x32 has 24 blocks, B 64, T 32.
 #pragma once
 
 #include <functional>
