@@ -48,6 +48,7 @@ find_missing() {
     case $package in
       cmake | python3) has_command "$package" ;;
       ninja-build) has_command ninja ;;
+      libblis-dev) has_library blis ;;
       libopenblas-dev) [[ -n ${BLA_VENDOR-} ]] || has_library openblas ;;
       libcli11-dev) has_header CLI/CLI.hpp ;;
       nlohmann-json3-dev) has_header nlohmann/json.hpp ;;
