@@ -26,24 +26,23 @@ class Storage {
  private:
   void* data_;
   std::size_t bytes_;
-  std::size_t capacity_;  // what the allocator gave, at most 1/8 more than asked for
   std::uint64_t version_ = 0;
 };
 
-// The allocator behind all storages. Freed buffers are kept, up to a cap, and given out again by best fit. Thread-safe.
+// The allocator behind all storages: autograd/allocator.h. Thread-safe.
 namespace memory {
 
 struct Stats {
-  std::size_t live = 0;                  // bytes in storages now
+  std::size_t live = 0;                  // bytes in storages now, up to 1/8 more than asked for where they are large
   std::size_t peak = 0;                  // the most bytes in storages at any time
-  std::size_t cached = 0;                // bytes of freed buffers kept for reuse
-  std::uint64_t system_allocations = 0;  // how often the system was asked for a buffer
+  std::size_t cached = 0;                // bytes that were asked of the system and are free
+  std::uint64_t system_allocations = 0;  // how often the system was asked for memory
 };
 
 Stats stats();
 void reset_peak();
-void empty_cache();
-void set_cache_cap(std::size_t bytes);  // default: 4 GiB; more than that is given back to the system
+void empty_cache();                     // back to the system goes what can: whole segments
+void set_cache_cap(std::size_t bytes);  // default: 4 GiB; what is free beyond that goes back
 
 }  // namespace memory
 }  // namespace prenorm

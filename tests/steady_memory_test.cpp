@@ -2,7 +2,7 @@
 //
 //   steady_memory_test WORKLOAD    one of tests/bench/workloads.h
 //
-// runs 300 steps, and compares the size of the process and the buffers asked for with those after step 3.
+// runs 300 steps, and compares the size of the process, and what its allocator asked of the system, with those after step 3.
 #include <unistd.h>
 
 #include <cstdint>
@@ -40,11 +40,11 @@ int main(int argc, char** argv) try {
   for (int i = kEarly; i < kLate; ++i) step();
   const std::int64_t grown = resident_bytes() - early;
   const std::uint64_t asked = memory::stats().system_allocations - stats.system_allocations;
-  std::printf("%s: %.1f MiB after step %d, %+.3f MiB after step %d; buffers asked for meanwhile: %d\n", argv[1],
+  std::printf("%s: %.1f MiB after step %d, %+.3f MiB after step %d; asked of the system meanwhile: %d times\n", argv[1],
               static_cast<double>(early) / kMiB, kEarly, static_cast<double>(grown) / kMiB, kLate,
               static_cast<int>(asked));
   check(grown <= kMiB, "the process grew by ", grown, " bytes, expected at most ", kMiB);
-  check(asked == 0, asked, " buffers asked for after step ", kEarly, ", expected none");
+  check(asked == 0, "asked the system for memory ", asked, " times after step ", kEarly, ", expected none");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "steady_memory_test: %s\n", error.what());
   return 1;
