@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "autograd/check.h"
@@ -37,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(training::printable(shown) == shown);
   try {
-    const training::Text text(file.put(data, size), T);
+    const std::string path = file.put(data, size);
+    const training::Text text(training::read_text(path), path, T);
     require(text.training().size() + text.held_out().size() == size);
     const training::Batch batch = text.batch(B, T);
     check_ids(batch.ids);
