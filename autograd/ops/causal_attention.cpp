@@ -175,9 +175,9 @@ void forward_head(const Head<Real>& head, Rows<Real> y) {
   sum_over_keys<Real>(head, head.p, head.v, y, false);
 }
 
-// With the weights in head.p.
 template <class Real>
 void backward_head(const Head<Real>& head, Rows<const Real> dy, Rows<Real> dq, Rows<Real> dk, Rows<Real> dv, bool add) {
+  weigh(head);
   sum_over_queries<Real>(head, head.p, dy, dv, add);
   transpose_to_lanes(head, dy);
   dot_products(head, head.v, head.ds);
@@ -186,12 +186,8 @@ void backward_head(const Head<Real>& head, Rows<const Real> dy, Rows<Real> dq, R
   sum_over_queries<Real>(head, head.ds, head.q, dk, add);
 }
 
-// Weights are kept for backward up to this length, and formed anew beyond: that takes a fifth longer or so, but the
-// memory they need grows with its square.
-constexpr std::int64_t kKeepUpTo = 128;
-
-// Input qkv [B, T, 3 * H * D]; outputs y [B, T, H * D] and, for backward, p [B, H, T, padded T] key by key, or nothing
-// where the weights are not kept.
+// Input qkv [B, T, 3 * H * D]; output y [B, T, H * D]. Backward forms the weights anew: that takes no longer than to
+// write them to memory and read them again, and what they would need there grows with T^2.
 struct CausalAttention final : Node {
   explicit CausalAttention(std::int64_t heads) : H(heads) {}
   const std::int64_t H;
@@ -211,32 +207,29 @@ struct CausalAttention final : Node {
   Tensors forward(const Tensors& in) const override {
     const Tensor qkv = dense(in[0]);
     const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3;
-    Tensor y = Tensor::empty({B, T, C}, qkv.dtype()), p;
+    Tensor y = Tensor::empty({B, T, C}, qkv.dtype());
     dispatch_float("causal_attention_packed", qkv.dtype(), [&](auto t) {
       using Real = decltype(t);
-      p = Tensor::empty(T <= kKeepUpTo ? Shape{B, H, T, padded<Real>(T)} : Shape{0}, qkv.dtype());
-      p.count_write();
       Real* to = y.mutable_data<Real>();
-      for_heads<Real>(qkv, p, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
+      for_heads<Real>(qkv, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
         forward_head<Real>(head, {to + b * T * C + h * head.D, C});
       });
     });
-    return {y, p};
+    return {y};
   }
 
-  Saves saves() const override { return {.inputs = {0}, .outputs = {1}}; }
+  Saves saves() const override { return {.inputs = {0}}; }
 
   void backward(const Tensors& all_dy, GradientSink& dx) const override {
     if (GradMode::enabled()) return dx.add(0, formula(input(0), all_dy[0]));
-    const Tensor qkv = dense(input(0)), dy = dense(all_dy[0]), p = output(1);
+    const Tensor qkv = dense(input(0)), dy = dense(all_dy[0]);
     const std::int64_t T = qkv.size(1), C = qkv.size(2) / 3;
     const auto [out, fresh] = dx.accumulator(0);
     dispatch_float("causal_attention_packed", qkv.dtype(), [&, &out = out, fresh = fresh](auto t) {
       using Real = decltype(t);
       const Real* from = dy.data<Real>();
       Real* to = out.template mutable_data<Real>();
-      for_heads<Real>(qkv, p, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
-        if (T > kKeepUpTo) weigh(head);
+      for_heads<Real>(qkv, [&](const Head<Real>& head, std::int64_t b, std::int64_t h) {
         Real* dq = to + b * T * 3 * C + h * head.D;
         backward_head<Real>(head, {from + b * T * C + h * head.D, C}, {dq, 3 * C}, {dq + C, 3 * C}, {dq + 2 * C, 3 * C},
                             !fresh);
@@ -263,30 +256,28 @@ struct CausalAttention final : Node {
   }
 
  private:
-  // Calls f(head, b, h) for all heads, in parallel. The weights are where they are kept, if they are.
+  // Calls f(head, b, h) for all heads, in parallel.
   template <class Real, class F>
-  void for_heads(const Tensor& qkv, const Tensor& kept, F f) const {
+  void for_heads(const Tensor& qkv, F f) const {
     const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, D = C / H;
     if (qkv.numel() == 0) return;
     const std::int64_t pT = padded<Real>(T), pD = padded<Real>(D);
-    const std::int64_t scratch = D * pT + 2 * T * pD + (kept.numel() > 0 ? 1 : 2) * T * pT;
+    const std::int64_t scratch = D * pT + 2 * T * pD + 2 * T * pT;
     // Each block has scratch of its own, so there are few where heads are large.
     constexpr std::int64_t kMostScratch = 16 * 1024 * 1024;
     const std::int64_t blocks =
         std::min(block_count(B * H, T * T * (D + 8) / 4), std::max<std::int64_t>(kMostScratch / scratch, 2));
     const Tensor memory = Tensor::empty({blocks, scratch}, qkv.dtype());
     Real* const all = memory.mutable_data<Real>();
-    Real* const weights = kept.numel() > 0 ? const_cast<Real*>(kept.data<Real>()) : nullptr;
     const Real* const x = qkv.data<Real>();
     const Real scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(D)));
     parallel_for(blocks, [&](std::int64_t block) {
       const auto [begin, end] = block_range(B * H, blocks, block);
       Real *lanes = all + block * scratch, *packed = lanes + D * pT, *product = packed + T * pD;
-      Real *ds = product + T * pD, *p = ds + T * pT;
+      Real *p = product + T * pD, *ds = p + T * pT;
       if (D < pD) std::fill_n(packed, T * pD, Real{0});  // what stands beyond D is multiplied too
       for (std::int64_t i = begin; i < end; ++i) {
         const Real* q = x + i / H * T * 3 * C + i % H * D;
-        if (weights != nullptr) p = weights + i * T * pT;
         f(Head<Real>{T,
                      D,
                      many_registers(),

@@ -33,25 +33,15 @@ template <class T>
   return vec::tanh(T(kK) * x * (1 + T(kC) * x * x));
 }
 
-// y and dy/dx together: what is dear in one is needed in the other.
 template <class T>
-PRENORM_VECTORIZED void exact_rows(std::int64_t n, const T* x, T* y, T* slope) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T phi = phi_exact(x[i]);
-    y[i] = x[i] * phi;
-    slope[i] = phi + x[i] * T(kInvSqrt2Pi) * vec::exp(T(-0.5) * x[i] * x[i]);
-  }
+[[gnu::always_inline]] inline T slope_exact(T x) {
+  return phi_exact(x) + x * T(kInvSqrt2Pi) * vec::exp(T(-0.5) * x * x);
 }
 
 template <class T>
-PRENORM_VECTORIZED void tanh_rows(std::int64_t n, const T* x, T* y, T* slope) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T t = tanh_u(x[i]);
-    y[i] = T(0.5) * x[i] * (1 + t);
-    slope[i] = T(0.5) * (1 + t + x[i] * (1 - t * t) * T(kK) * (1 + T(3 * kC) * x[i] * x[i]));
-  }
+[[gnu::always_inline]] inline T slope_tanh(T x) {
+  const T t = tanh_u(x);
+  return T(0.5) * (1 + t + x * (1 - t * t) * T(kK) * (1 + T(3 * kC) * x * x));
 }
 
 // Phi as an op, for second derivatives of the exact form.
@@ -75,7 +65,6 @@ struct NormalCdf final : Node {
   void backward(const Tensors& dy, GradientSink& dx) const override { dx.add(0, dy[0] * density(input(0))); }
 };
 
-// Input x; outputs y and, for backward, dy/dx.
 struct GeluNode final : Node {
   explicit GeluNode(Gelu form) : form(form) {}
   const Gelu form;
@@ -96,24 +85,17 @@ struct GeluNode final : Node {
   }
 
   Tensors forward(const Tensors& in) const override {
-    const Tensor x = dense(in[0]);
-    const Tensor y = Tensor::empty(x.shape(), x.dtype()), slope = Tensor::empty(x.shape(), x.dtype());
-    dispatch_float("gelu", x.dtype(), [&](auto t) {
-      using T = decltype(t);
-      const auto rows = form == Gelu::exact ? exact_rows<T> : tanh_rows<T>;
-      const T* from = x.data<T>();
-      T *to = y.mutable_data<T>(), *dydx = slope.mutable_data<T>();
-      parallel_rows(x.numel(), 16, [=](std::int64_t begin, std::int64_t end) {
-        rows(end - begin, from + begin, to + begin, dydx + begin);
-      });
-    });
-    return {y, slope};
+    if (form == Gelu::exact) return {map("gelu", in[0], [](auto x) { return x * phi_exact(x); })};
+    return {map("gelu", in[0], [](auto x) { return decltype(x)(0.5) * x * (1 + tanh_u(x)); })};
   }
 
-  Saves saves() const override { return {.inputs = {0}, .outputs = {1}}; }
+  Saves saves() const override { return {.inputs = {0}}; }
 
   void backward(const Tensors& dy, GradientSink& dx) const override {
-    dx.add(0, dy[0] * (GradMode::enabled() ? slope(input(0)) : output(1)));
+    const Tensor& x = input(0);
+    if (GradMode::enabled()) return dx.add(0, dy[0] * slope(x));
+    dx.add(0, form == Gelu::exact ? zip_float("gelu", dy[0], x, [](auto d, auto v) { return d * slope_exact(v); })
+                                  : zip_float("gelu", dy[0], x, [](auto d, auto v) { return d * slope_tanh(v); }));
   }
 
   // dy/dx in ops, to be differentiated again.
