@@ -127,7 +127,7 @@ std::vector<Variant> variants_of(const Options& o) {
 }
 
 std::string as_time(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  const std::int64_t s = std::llround(seconds);
   return s < 60 ? std::to_string(s) + "s"
                 : std::to_string(s / 60) + "m" + (s % 60 < 10 ? "0" : "") + std::to_string(s % 60) + "s";
 }

@@ -36,7 +36,7 @@ std::string combination(const Variant& v) {
 }
 
 Curves train(const Variant& v, const Training& t, const StepCallback& after_step,
-             std::function<void(const training::Watch&)> watched) {
+             const std::function<void(const training::Watch&)>& watched) {
   manual_seed(v.seed);
   const nn::TinyLM model(training::Rule::kVocab, {.d_model = t.d_model,
                                                   .n_heads = t.heads,

@@ -52,7 +52,7 @@ using StepCallback = std::function<bool(std::int64_t step, double loss)>;
 
 // With `watched`, that is given what a report shows of the run, at its end; it changes no bit of it.
 Curves train(const Variant& variant, const Training& training, const StepCallback& after_step,
-             std::function<void(const training::Watch&)> watched = nullptr);
+             const std::function<void(const training::Watch&)>& watched = nullptr);
 
 // The columns of the table, read off the curves. Steps count from 1.
 struct Summary {

@@ -9,7 +9,7 @@ using Reduce = std::function<Tensor(const Tensor& x, const Dims& dims, bool keep
 // A reduction over all elements, over one dimension (the first, the last, one between) and over two, kept or not.
 Rows reductions(const std::string& name, const std::string& options, const std::string& file, const Reduce& f) {
   const auto variant = [&options](const std::string& dims) { return options.empty() ? dims : options + ", " + dims; };
-  const auto row = [&](const std::string& dims, MakeCases make) { return Row{name, variant(dims), file, make}; };
+  const auto row = [&](const std::string& dims, const MakeCases& make) { return Row{name, variant(dims), file, make}; };
   const auto along = [f](Dims dims, bool keepdim) {
     return [=](const Tensors& in) { return f(in[0], dims, keepdim); };
   };

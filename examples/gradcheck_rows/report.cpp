@@ -139,7 +139,7 @@ void print_sweep(const Row& row, const std::vector<SweepPoint>& points, double d
   const SweepPoint* best = nullptr;
   for (const SweepPoint& point : points) {
     const double place = (std::log10(std::max(point.worst, 1e-300)) + kDecades) * kPlaces;
-    const int at = static_cast<int>(std::clamp(place, 0.0, 1.0 * kDecades * kPlaces) + 0.5);
+    const auto at = static_cast<int>(std::lround(std::clamp(place, 0.0, 1.0 * kDecades * kPlaces)));
     std::printf("%-8.0e %-8s |%s*\n", point.step, error_text(point.worst).c_str(),
                 std::string(static_cast<std::size_t>(at), ' ').c_str());
     if (best == nullptr || point.worst < best->worst) best = &point;

@@ -73,7 +73,8 @@ Tensor Cases::nonzero(const Shape& shape, Layout layout) {
 
 Tensor Cases::distinct(const Shape& shape, Layout layout) {
   std::vector<double> values(static_cast<std::size_t>(numel(shape)));
-  std::iota(values.begin(), values.end(), -static_cast<double>(values.size() / 2));
+  const std::size_t half = values.size() / 2;
+  std::iota(values.begin(), values.end(), -static_cast<double>(half));
   for (std::size_t i = values.size(); i > 1; --i) {
     std::swap(values[i - 1], values[generator_.next64() % i]);
   }

@@ -57,11 +57,12 @@ bool read_number(const std::string& text, T least, T most, T& out) {
 }
 
 template <class T>
-Option number(std::string name, T Options::*member, T least, T most, std::string help, const char* group, Keep keep) {
+Option number(const std::string& name, T Options::*member, T least, T most, const std::string& help, const char* group,
+              Keep keep) {
   const std::string kind = std::is_integral_v<T> ? "a whole number" : "a number";
-  return {.name = std::move(name),
+  return {.name = name,
           .value = std::is_integral_v<T> ? "N" : "X",
-          .help = std::move(help),
+          .help = help,
           .group = group,
           .keep = keep,
           .expected = kind + " from " + to_text(least) + " to " + to_text(most),
@@ -70,14 +71,14 @@ Option number(std::string name, T Options::*member, T least, T most, std::string
 }
 
 template <class T>
-Option choice(std::string name, std::string value, T Options::*member, std::vector<std::pair<std::string, T>> choices,
-              std::string help) {
+Option choice(const std::string& name, const std::string& value, T Options::*member,
+              std::vector<std::pair<std::string, T>> choices, const std::string& help) {
   std::string expected;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     expected += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i].first;
   }
-  return {.name = std::move(name),
-          .value = std::move(value),
+  return {.name = name,
+          .value = value,
           .help = expected + ": " + help,
           .group = kModel,
           .keep = Keep::fixed,

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kHeader = "step,loss,grad_norm,tokens_per_s";
 
 std::string as_time(double seconds) {
-  const auto s = static_cast<long long>(seconds + 0.5);
+  const long long s = std::llround(seconds);
   char text[64];
   if (s >= 3600) {
     std::snprintf(text, sizeof text, "%lldh%02lldm", s / 3600, s / 60 % 60);

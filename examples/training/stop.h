@@ -4,13 +4,13 @@
 // program at once.
 #pragma once
 
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <ctime>
 
 namespace prenorm::training {
 namespace detail {

@@ -67,14 +67,14 @@ void run_all() {
     Tensor y = x;
     for (int i = 0; i < kNodes / 4; ++i) y = y + x;
     y.backward();
-    expect(x.grad().item() == kNodes / 4 + 1, name + ": the gradient counts the uses");
+    expect(x.grad().item() == std::floor(kNodes / 4.0) + 1, name + ": the gradient counts the uses");
   });
   test("a fan: a hundred thousand nodes beside each other", [](const std::string& name) {
     const Tensor x = Tensor::of({1}, {.dtype = float64, .requires_grad = true});
     Tensors parts;
     for (int i = 0; i < kNodes / 10; ++i) parts.push_back(x * 2);
     sum(concat(parts)).backward();
-    expect(x.grad().item() == 2 * (kNodes / 10), name + ": the gradient is the sum");
+    expect(x.grad().item() == 2 * std::floor(kNodes / 10.0), name + ": the gradient is the sum");
   });
   test("a fan destroyed without backward", [](const std::string&) {
     const Tensor x = Tensor::of({1}, {.dtype = float64, .requires_grad = true});

@@ -124,7 +124,8 @@ TEST_CASE("npy: every bit survives, those of NaNs too, swapped or not") {
   put(folder / "big.npy", assemble("{'descr': '>f4', 'fortran_order': False, 'shape': (6,), }", big));
   for (const char* name : {"little.npy", "big.npy"}) {
     const Tensor tensor = read_npy(folder / name);
-    CHECK(std::memcmp(tensor.data<float>(), bits.data(), 24) == 0);
+    const void* got = tensor.data<float>();
+    CHECK(std::memcmp(got, bits.data(), 24) == 0);
     write_npy(folder / "copy.npy", tensor);
     CHECK(get(folder / "copy.npy") == get(folder / "little.npy"));
   }

@@ -20,8 +20,6 @@
 #include "tests/bench/serve.h"
 #include "tests/bench/workloads.h"
 
-extern "C" void openblas_set_num_threads(int n);
-
 namespace prenorm::bench {
 namespace {
 

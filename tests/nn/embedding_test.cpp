@@ -10,7 +10,9 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-Tensor ids(std::vector<std::int64_t> values, const Shape& shape) { return Tensor::of(values, shape, {.dtype = int64}); }
+Tensor ids(const std::vector<std::int64_t>& values, const Shape& shape) {
+  return Tensor::of(values, shape, {.dtype = int64});
+}
 
 TEST_CASE("an embedding gives the row of each id, for ids of any shape") {
   const Embedding table(3, 2);

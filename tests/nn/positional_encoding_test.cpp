@@ -13,8 +13,8 @@ using nn::Embeddings;
 using nn::PositionalEncoding;
 
 double encoding(std::int64_t p, std::int64_t feature, std::int64_t d_model) {
-  const long double angle =
-      static_cast<long double>(p) * std::pow(10000.0L, -static_cast<long double>(feature / 2 * 2) / d_model);
+  const std::int64_t even = feature - feature % 2;
+  const long double angle = static_cast<long double>(p) * std::pow(10000.0L, -static_cast<long double>(even) / d_model);
   return static_cast<double>(feature % 2 == 0 ? std::sin(angle) : std::cos(angle));
 }
 

@@ -46,11 +46,11 @@ Op binary(std::string file, Tensor (*f)(const Tensor&, const Tensor&), Infinity 
           infinity};
 }
 // A function of one input that also takes ones without elements of these shapes.
-Op of_one(std::string file, const Shape& shape, std::function<Tensor(const Tensor&)> f, std::vector<Shape> empty,
-          Infinity infinity = Infinity::shows) {
+Op of_one(std::string file, const Shape& shape, const std::function<Tensor(const Tensor&)>& f,
+          const std::vector<Shape>& empty, Infinity infinity = Infinity::shows) {
   std::vector<std::vector<Shape>> lists;
   for (const Shape& e : empty) lists.push_back({e});
-  return {std::move(file), {shape}, [f = std::move(f)](const Tensors& in) { return f(in[0]); }, lists, infinity};
+  return {std::move(file), {shape}, [f](const Tensors& in) { return f(in[0]); }, lists, infinity};
 }
 
 std::vector<Op> all_ops() {

@@ -19,7 +19,7 @@ TEST_CASE("div: one over a square, negative divisors") {
   const Tensor b = Tensor::of({-2}, {.dtype = float64, .requires_grad = true});
   expect_gradient(a / b, a, {-0.5});
   expect_gradient(a / b, b, {-0.75});
-  expect_gradient(a / a, a, {0});
+  expect_gradient(a / a, a, {0});  // NOLINT(misc-redundant-expression)
 }
 
 }  // namespace

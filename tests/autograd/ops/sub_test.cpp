@@ -14,7 +14,7 @@ TEST_CASE("sub: values, scalars on either side, int64") {
   CHECK((big - 1).item<std::int64_t>() == 9007199254740992);
   const Tensor a = randn64({2, 3}), b = randn64({3});
   expect_gradient(a - b, b, {-2, -2, -2});
-  expect_gradient(a - a, a, std::vector<double>(6, 0));
+  expect_gradient(a - a, a, std::vector<double>(6, 0));  // NOLINT(misc-redundant-expression)
 }
 
 }  // namespace

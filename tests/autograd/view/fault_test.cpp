@@ -96,7 +96,7 @@ TEST_CASE("errors name the faults there are") {
   const Tensor x = randn64({3}, 1), unused = randn64({3}, 2);
   const Tensor aside = exp(unused);
   sum(tanh(x)).backward();
-  const auto broken = [&](BreakIt fault) { return [&run, fault] { (void)run.json({.break_it = fault}); }; };
+  const auto broken = [&](const BreakIt& fault) { return [&run, fault] { (void)run.json({.break_it = fault}); }; };
   expect_error(broken({.op = "tanh", .fault = "gremlins"}), {"gremlins", "tanh", "\"sign\"", "\"= for +=\""});
   expect_error(broken({.op = "tanh", .fault = "the mean part is not taken away"}), "there is no fault");
   expect_error(broken({.op = "tanh", .fault = "factor two"}), "there is no fault");
