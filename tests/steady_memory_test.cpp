@@ -2,7 +2,8 @@
 //
 //   steady_memory_test WORKLOAD    one of tests/bench/workloads.h
 //
-// runs 300 steps, and compares the size of the process, and what its allocator asked of the system, with those after step 3.
+// runs 300 steps, and compares the size of the process, and what its allocator asked of the system, with those after
+// step 3.
 #include <unistd.h>
 
 #include <cstdint>
