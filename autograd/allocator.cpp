@@ -16,13 +16,14 @@ namespace {
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
-#ifdef __SANITIZE_ADDRESS__
+// From and to the system: multiples of system_unit() bytes.
+#ifdef PRENORM_ADDRESS_SANITIZER
 void* from_system(std::size_t bytes) {
   return ::operator new (bytes, std::align_val_t{Allocator::kAlignment}, std::nothrow);
 }
 void to_system(void* data, std::size_t /*bytes*/) { ::operator delete (data, std::align_val_t{Allocator::kAlignment}); }
+std::size_t system_unit() { return Allocator::kAlignment; }  // not more, or an overrun of the buffer would be hidden
 #else
-// `bytes` is a multiple of the size of a page.
 void* from_system(std::size_t bytes) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const std::size_t slack = bytes >= kHugePage ? kHugePage : 0;  // to begin where a huge page can
@@ -41,12 +42,11 @@ void* from_system(std::size_t bytes) {
   return begin + skipped;
 }
 void to_system(void* data, std::size_t bytes) { munmap(data, bytes); }
-#endif
-
-std::size_t page_size() {
-  static const std::size_t size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return size;
+std::size_t system_unit() {
+  static const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return page;
 }
+#endif
 
 }  // namespace
 
@@ -155,7 +155,7 @@ Allocator::Block* Allocator::take_alone(std::size_t bytes) {
     remove(block);
     return block;
   }
-  return new_segment(round_up(bytes + sizeof(Block), page_size()), true);
+  return new_segment(round_up(bytes + sizeof(Block), system_unit()), true);
 }
 
 Allocator::Block* Allocator::take_shared(std::size_t bytes) {

@@ -8,6 +8,15 @@
 
 #include "autograd/storage.h"
 
+// GCC's way and Clang's to tell that the address sanitizer looks on.
+#ifdef __SANITIZE_ADDRESS__
+#define PRENORM_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PRENORM_ADDRESS_SANITIZER
+#endif
+#endif
+
 namespace prenorm {
 
 // A step of training asks for the same sizes again and again, in the same order. So a freed block stays as it is and is
@@ -18,8 +27,8 @@ namespace prenorm {
 class Allocator {
  public:
   static constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
-#ifdef __SANITIZE_ADDRESS__
-  static constexpr std::size_t kSegment = 0, kCap = 0;  // so that the sanitizer sees each use of a freed buffer
+#ifdef PRENORM_ADDRESS_SANITIZER
+  static constexpr std::size_t kSegment = 0, kCap = 0;  // so that it sees each use of a freed buffer
 #else
   static constexpr std::size_t kSegment = std::size_t{32} << 20, kCap = std::size_t{4} << 30;
 #endif
@@ -27,7 +36,7 @@ class Allocator {
   // Buffers of more than an eighth of `segment` bytes have segments of their own. What is free beyond `cap` bytes goes
   // back to the system, as far as it is whole segments.
   explicit Allocator(std::size_t segment = kSegment, std::size_t cap = kCap) : segment_(segment), cap_(cap) {}
-  ~Allocator() { trim(0); }
+  ~Allocator() { trim(0); }  // what is in use stays
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 

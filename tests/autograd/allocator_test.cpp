@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,8 +17,29 @@ constexpr std::size_t kMiB = std::size_t{1} << 20, kHeader = 64;
 // Segments for buffers up to 128 KiB.
 constexpr std::size_t kSegment = kMiB, kShared = kSegment / 8;
 
+// An allocator that has back, in the end, what a test did not give back.
+class Memory : public Allocator {
+ public:
+  using Allocator::Allocator;
+  ~Memory() {
+    for (void* data : taken_) Allocator::give_back(data);
+  }
+  void* take(std::size_t bytes) {
+    void* const data = Allocator::take(bytes);
+    taken_.insert(data);
+    return data;
+  }
+  void give_back(void* data) {
+    taken_.erase(data);
+    Allocator::give_back(data);
+  }
+
+ private:
+  std::set<void*> taken_;
+};
+
 TEST_CASE("allocator: a freed block is taken again without asking the system") {
-  Allocator memory(kSegment, kMiB);
+  Memory memory(kSegment, kMiB);
   void* const at = memory.take(6400);
   for (int i = 0; i < 100; ++i) {
     memory.give_back(at);
@@ -29,7 +50,7 @@ TEST_CASE("allocator: a freed block is taken again without asking the system") {
 }
 
 TEST_CASE("allocator: the statistics follow each block") {
-  Allocator memory(kSegment, kMiB);
+  Memory memory(kSegment, kMiB);
   CHECK(memory.stats().cached == 0);
   void *const a = memory.take(6400), *const b = memory.take(1), *const c = memory.take(0);
   CHECK(memory.stats().live == 6400 + 64 + 64);
@@ -46,13 +67,13 @@ TEST_CASE("allocator: the statistics follow each block") {
 }
 
 // Takes what was never used of a segment, but for less than a block of 1024 bytes.
-void use_up(Allocator& memory) {
+void use_up(Memory& memory) {
   REQUIRE(memory.stats().system_allocations == 1);
   while (memory.stats().cached >= 1024) memory.take(1024);
 }
 
 TEST_CASE("allocator: while a segment lasts, blocks of other sizes stay as they are") {
-  Allocator memory(kSegment, kMiB);
+  Memory memory(kSegment, kMiB);
   void *const a = memory.take(1024), *const b = memory.take(1024);
   memory.give_back(a);
   memory.give_back(b);
@@ -64,7 +85,7 @@ TEST_CASE("allocator: while a segment lasts, blocks of other sizes stay as they 
 
 TEST_CASE("allocator: then free neighbours become one block, whichever was freed first") {
   for (const std::vector<int>& order : {std::vector{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}}) {
-    Allocator memory(kSegment, kMiB);
+    Memory memory(kSegment, kMiB);
     std::vector<void*> blocks;
     for (int i = 0; i < 3; ++i) blocks.push_back(memory.take(1024));
     use_up(memory);
@@ -77,7 +98,7 @@ TEST_CASE("allocator: then free neighbours become one block, whichever was freed
 }
 
 TEST_CASE("allocator: then the smallest block that fits is cut, and what is over is free") {
-  Allocator memory(kSegment, kMiB);
+  Memory memory(kSegment, kMiB);
   void *const large = memory.take(9216), *const wall = memory.take(64), *const small = memory.take(4096);
   use_up(memory);
   memory.give_back(large);
@@ -90,7 +111,7 @@ TEST_CASE("allocator: then the smallest block that fits is cut, and what is over
 }
 
 TEST_CASE("allocator: a large buffer has a segment of its own, with at most 1/8 waste") {
-  Allocator memory(kSegment, 64 * kMiB);
+  Memory memory(kSegment, 64 * kMiB);
   void* const at = memory.take(16 * kMiB);
   CHECK(reinterpret_cast<std::uintptr_t>(at) % 64 == 0);
   std::memset(at, 1, 16 * kMiB);
@@ -105,7 +126,7 @@ TEST_CASE("allocator: a large buffer has a segment of its own, with at most 1/8 
 }
 
 TEST_CASE("allocator: whole segments that are free beyond the cap go back to the system") {
-  Allocator memory(kSegment, 4 * kMiB);
+  Memory memory(kSegment, 4 * kMiB);
   void *const a = memory.take(2 * kMiB), *const b = memory.take(2 * kMiB), *const kept = memory.take(64);
   memory.give_back(a);
   CHECK(memory.stats().cached >= 2 * kMiB);
@@ -126,7 +147,7 @@ TEST_CASE("allocator: whole segments that are free beyond the cap go back to the
 // Sanitizers end the process instead of letting an allocation fail.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("allocator: what is free is given back before a request fails") {
-  Allocator memory(kSegment, 64 * kMiB);
+  Memory memory(kSegment, 64 * kMiB);
   memory.give_back(memory.take(4096));
   memory.give_back(memory.take(8 * kMiB));
   CHECK(memory.stats().cached > 8 * kMiB);
