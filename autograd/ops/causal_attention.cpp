@@ -12,8 +12,10 @@
 //     dq_i = sum_{j <= i} ds_ij k_j / sqrt(D)        dk_j = sum_{i >= j} ds_ij q_i / sqrt(D)
 //   What stands later than i has no part in y_i, and its gradient from y_i is exactly 0.
 //
-// Kernels: p and ds are held key by key, p[j][i]. Then the softmax runs down columns, for a whole vector of queries at
-// a time, and all products are of the form of multiply(), with sums that skip what no query may look at.
+// Kernels: a block of queries at a time against all keys that one of them looks at, so that p and ds stay in the second
+// cache however long the sequence is. They are held key by key, p[j][i]: the softmax runs down columns, for a whole
+// vector of queries at a time, and all products are of the form of multiply(), with sums that skip what no query may
+// look at.
 
 #include <algorithm>
 #include <cmath>
@@ -27,27 +29,56 @@
 namespace prenorm {
 namespace {
 
-// One head of one batch entry, and scratch.
+// One head of one batch entry, and scratch. Rows that are read often are packed first: heads that lie a power of two
+// apart are slow to read.
 template <class Real>
 struct Head {
   std::int64_t T, D;
+  std::int64_t block;  // queries of a block: a multiple of kLanes
   bool many_registers;
   Real scale;
   Rows<const Real> q, k, v;
-  Rows<Real> lanes;   // [D, padded T]: q or dy transposed, one query a lane
-  Rows<Real> packed;  // [T, padded D]: k, v, q or dy without gaps: heads that lie a power of two apart are slow to read
-  Rows<Real> product;  // [T, padded D]
-  Rows<Real> p, ds;    // [T, padded T], key by key
+  Rows<Real> keys;     // [T, padded D]: v or k
+  Rows<Real> queries;  // [block, padded D]: q or dy of a block
+  Rows<Real> lanes;    // [D, block]: q or dy of a block transposed, one query a lane
+  Rows<Real> product;  // [4, padded D]
+  Rows<Real> p, ds;    // [T, block], key by key
 };
 
+// Queries [begin, end) of a head.
+struct Queries {
+  std::int64_t begin, end;
+
+  std::int64_t size() const { return end - begin; }
+};
+
+template <class Real, class F>
+void for_blocks(const Head<Real>& head, F f) {
+  for (std::int64_t begin = 0; begin < head.T; begin += head.block) {
+    f(Queries{begin, std::min(head.T, begin + head.block)});
+  }
+}
+
+// Fewer queries the more keys there are: p and ds of a block take at most 512 KiB, or a vector's width.
 template <class Real>
-PRENORM_VECTORIZED void transpose_to_lanes(const Head<Real>& head, Rows<const Real> x) {
+std::int64_t queries_at_once(std::int64_t T) {
+  constexpr std::int64_t kMost = 512 * 1024 / (2 * sizeof(Real)), W = kLanes<Real>;
+  return std::clamp(kMost / T / W * W, W, padded<Real>(T));
+}
+
+template <class Real>
+PRENORM_VECTORIZED void pack(const Head<Real>& head, std::int64_t rows, Rows<const Real> x, Rows<Real> to) {
+  copy_rows<false, Real>(rows, head.D, x, to);
+}
+
+template <class Real>
+PRENORM_VECTORIZED void transpose_to_lanes(const Head<Real>& head, Queries block, Rows<const Real> x) {
   constexpr int W = kLanes<Real>;
-  for (std::int64_t t = 0; t < head.T; t += W) {
-    const int n = static_cast<int>(std::min<std::int64_t>(W, head.T - t));
+  for (std::int64_t i = 0; i < block.size(); i += W) {
+    const int n = static_cast<int>(std::min<std::int64_t>(W, block.size() - i));
     for (std::int64_t d = 0; d < head.D; ++d) {
-      const Real* column = x[t] + d;
-      Real* to = head.lanes[d] + t;
+      const Real* column = x[block.begin + i] + d;
+      Real* to = head.lanes[d] + i;
       if (n == W) {
 #pragma omp simd
         for (int l = 0; l < W; ++l) to[l] = column[l * x.stride];
@@ -60,93 +91,92 @@ PRENORM_VECTORIZED void transpose_to_lanes(const Head<Real>& head, Rows<const Re
 
 // to[j][i] = x_j . (query i in lanes), for all i from the vector of queries on that j stands in.
 template <class Real>
-PRENORM_VECTORIZED void dot_products(const Head<Real>& head, Rows<const Real> x, Rows<Real> to) {
-  for (std::int64_t j = 0; j < head.T; j += 4) {
-    const std::int64_t i = j / kLanes<Real> * kLanes<Real>;
-    multiply<false, Real>(head.many_registers, std::min<std::int64_t>(4, head.T - j), padded<Real>(head.T) - i, head.D,
-                          x.from(j, 0), head.lanes.from(0, i), to.from(j, i));
+PRENORM_VECTORIZED void dot_products(const Head<Real>& head, Queries block, Rows<const Real> x, Rows<Real> to) {
+  for (std::int64_t j = 0; j < block.end; j += 4) {
+    const std::int64_t i = std::max<std::int64_t>(j - block.begin, 0) / kLanes<Real> * kLanes<Real>;
+    multiply<false, Real>(head.many_registers, std::min<std::int64_t>(4, block.end - j), padded<Real>(block.size()) - i,
+                          head.D, x.from(j, 0), head.lanes.from(0, i), to.from(j, i));
   }
 }
 
 template <class Real>
-[[gnu::always_inline]] inline void take_product(const Head<Real>& head, Rows<Real> to, bool add) {
+[[gnu::always_inline]] inline void take_product(const Head<Real>& head, std::int64_t rows, Rows<Real> to, bool add) {
   if (add) {
-    copy_rows<true, Real>(head.T, head.D, head.product, to);
+    copy_rows<true, Real>(rows, head.D, head.product, to);
   } else {
-    copy_rows<false, Real>(head.T, head.D, head.product, to);
+    copy_rows<false, Real>(rows, head.D, head.product, to);
   }
 }
 
-// to_i (+)= sum over j <= i of a[j][i] x_j.
+// to_i (+)= sum over j <= i of a[j][i] (key j), for the queries i of a block.
 template <class Real>
-PRENORM_VECTORIZED void sum_over_keys(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
+PRENORM_VECTORIZED void sum_over_keys(const Head<Real>& head, Queries block, Rows<const Real> a, Rows<Real> to,
                                       bool add) {
-  copy_rows<false, Real>(head.T, head.D, x, head.packed);
-  for (std::int64_t i = 0; i < head.T; i += 4) {
-    const std::int64_t rows = std::min<std::int64_t>(4, head.T - i);
-    multiply<true, Real>(head.many_registers, rows, padded<Real>(head.D), i + rows, a.from(0, i), head.packed,
-                         head.product.from(i, 0));
+  for (std::int64_t i = 0; i < block.size(); i += 4) {
+    const std::int64_t rows = std::min<std::int64_t>(4, block.size() - i);
+    multiply<true, Real>(head.many_registers, rows, padded<Real>(head.D), block.begin + i + rows, a.from(0, i),
+                         head.keys, head.product);
+    take_product(head, rows, to.from(block.begin + i, 0), add);
   }
-  take_product(head, to, add);
 }
 
-// to_j (+)= sum over i >= j of a[j][i] x_i.
+// to_j (+)= sum over the i >= j of a block of a[j][i] (query i); those of earlier blocks are there already.
 template <class Real>
-PRENORM_VECTORIZED void sum_over_queries(const Head<Real>& head, Rows<const Real> a, Rows<const Real> x, Rows<Real> to,
+PRENORM_VECTORIZED void sum_over_queries(const Head<Real>& head, Queries block, Rows<const Real> a, Rows<Real> to,
                                          bool add) {
-  copy_rows<false, Real>(head.T, head.D, x, head.packed);
-  for (std::int64_t j = 0; j < head.T; j += 4) {
-    multiply<false, Real>(head.many_registers, std::min<std::int64_t>(4, head.T - j), padded<Real>(head.D), head.T - j,
-                          a.from(j, j), head.packed.from(j, 0), head.product.from(j, 0));
+  for (std::int64_t j = 0; j < block.end; j += 4) {
+    const std::int64_t rows = std::min<std::int64_t>(4, block.end - j), i = std::max<std::int64_t>(j - block.begin, 0);
+    multiply<false, Real>(head.many_registers, rows, padded<Real>(head.D), block.size() - i, a.from(j, i),
+                          head.queries.from(i, 0), head.product);
+    take_product(head, rows, to.from(j, 0), add || j < block.begin);
   }
-  take_product(head, to, add);
 }
 
-// Scores p[j][i] to weights: softmax over j <= i, and 0 for j > i.
+// Scores p[j][i] to weights: softmax over j <= i, and 0 for a j > i in i's vector; further on nobody looks.
 template <class Real>
-PRENORM_VECTORIZED void causal_softmax(const Head<Real>& head) {
+PRENORM_VECTORIZED void causal_softmax(const Head<Real>& head, Queries block) {
   constexpr std::int64_t W = kLanes<Real>;
   constexpr Real kInf = std::numeric_limits<Real>::infinity();
-  for (std::int64_t i = 0; i < head.T; i += W) {  // queries i to i + W - 1 at once
-    const std::int64_t end = std::min(head.T, i + W);
-    for (std::int64_t j = i; j < end; ++j) {
-      Real* s = head.p[j] + i;
-      const int earlier = static_cast<int>(j - i);
+  for (std::int64_t i = 0; i < block.size(); i += W) {  // W queries at once
+    const std::int64_t first = block.begin + i, end = std::min(block.end, first + W);
+    const Rows<Real> s = head.p.from(0, i);
+    for (std::int64_t j = first; j < end; ++j) {
+      Real* at_j = s[j];
+      const int earlier = static_cast<int>(j - first);
 #pragma omp simd
-      for (int l = 0; l < W; ++l) s[l] = l < earlier ? -kInf : s[l];
+      for (int l = 0; l < W; ++l) at_j[l] = l < earlier ? -kInf : at_j[l];
     }
     Real largest[W], total[W] = {};
     std::fill_n(largest, W, -kInf);
     for (std::int64_t j = 0; j < end; ++j) {
-      const Real* s = head.p[j] + i;
+      const Real* at_j = s[j];
 #pragma omp simd
-      for (std::int64_t l = 0; l < W; ++l) largest[l] = s[l] > largest[l] ? s[l] : largest[l];
+      for (std::int64_t l = 0; l < W; ++l) largest[l] = at_j[l] > largest[l] ? at_j[l] : largest[l];
     }
     for (std::int64_t j = 0; j < end; ++j) {
-      Real* s = head.p[j] + i;
+      Real* at_j = s[j];
 #pragma omp simd
       for (std::int64_t l = 0; l < W; ++l) {
-        s[l] = vec::exp((s[l] - largest[l]) * head.scale);
-        total[l] += s[l];
+        at_j[l] = vec::exp((at_j[l] - largest[l]) * head.scale);
+        total[l] += at_j[l];
       }
     }
 #pragma omp simd
     for (std::int64_t l = 0; l < W; ++l) total[l] = 1 / total[l];
     for (std::int64_t j = 0; j < end; ++j) {
-      Real* s = head.p[j] + i;
+      Real* at_j = s[j];
 #pragma omp simd
-      for (std::int64_t l = 0; l < W; ++l) s[l] *= total[l];
+      for (std::int64_t l = 0; l < W; ++l) at_j[l] *= total[l];
     }
-    for (std::int64_t j = end; j < head.T; ++j) std::fill_n(head.p[j] + i, W, Real{0});
   }
 }
 
 // dp, in head.ds, to ds / sqrt(D).
 template <class Real>
-PRENORM_VECTORIZED void causal_softmax_backward(const Head<Real>& head) {
+PRENORM_VECTORIZED void causal_softmax_backward(const Head<Real>& head, Queries block) {
   constexpr std::int64_t W = kLanes<Real>;
-  for (std::int64_t i = 0; i < head.T; i += W) {
-    const std::int64_t end = std::min(head.T, i + W);
+  for (std::int64_t i = 0; i < block.size(); i += W) {
+    const std::int64_t end = std::min(block.end, block.begin + i + W);
     Real dot[W] = {};
     for (std::int64_t j = 0; j < end; ++j) {
       const Real *p = head.p[j] + i, *dp = head.ds[j] + i;
@@ -163,27 +193,35 @@ PRENORM_VECTORIZED void causal_softmax_backward(const Head<Real>& head) {
 }
 
 template <class Real>
-void weigh(const Head<Real>& head) {
-  transpose_to_lanes(head, head.q);
-  dot_products(head, head.k, head.p);
-  causal_softmax(head);
+void weigh(const Head<Real>& head, Queries block) {
+  transpose_to_lanes(head, block, head.q);
+  dot_products(head, block, head.k, head.p);
+  causal_softmax(head, block);
 }
 
 template <class Real>
 void forward_head(const Head<Real>& head, Rows<Real> y) {
-  weigh(head);
-  sum_over_keys<Real>(head, head.p, head.v, y, false);
+  pack(head, head.T, head.v, head.keys);
+  for_blocks(head, [&](Queries block) {
+    weigh(head, block);
+    sum_over_keys<Real>(head, block, head.p, y, false);
+  });
 }
 
 template <class Real>
 void backward_head(const Head<Real>& head, Rows<const Real> dy, Rows<Real> dq, Rows<Real> dk, Rows<Real> dv, bool add) {
-  weigh(head);
-  sum_over_queries<Real>(head, head.p, dy, dv, add);
-  transpose_to_lanes(head, dy);
-  dot_products(head, head.v, head.ds);
-  causal_softmax_backward(head);
-  sum_over_keys<Real>(head, head.ds, head.k, dq, add);
-  sum_over_queries<Real>(head, head.ds, head.q, dk, add);
+  pack(head, head.T, head.k, head.keys);
+  for_blocks(head, [&](Queries block) {
+    weigh(head, block);
+    pack(head, block.size(), dy.from(block.begin, 0), head.queries);
+    sum_over_queries<Real>(head, block, head.p, dv, add);
+    transpose_to_lanes(head, block, dy);
+    dot_products(head, block, head.v, head.ds);
+    causal_softmax_backward(head, block);
+    sum_over_keys<Real>(head, block, head.ds, dq, add);
+    pack(head, block.size(), head.q.from(block.begin, 0), head.queries);
+    sum_over_queries<Real>(head, block, head.ds, dk, add);
+  });
 }
 
 // Input qkv [B, T, 3 * H * D]; output y [B, T, H * D]. Backward forms the weights anew: that takes no longer than to
@@ -261,9 +299,9 @@ struct CausalAttention final : Node {
   void for_heads(const Tensor& qkv, F f) const {
     const std::int64_t B = qkv.size(0), T = qkv.size(1), C = qkv.size(2) / 3, D = C / H;
     if (qkv.numel() == 0) return;
-    const std::int64_t pT = padded<Real>(T), pD = padded<Real>(D);
-    const std::int64_t scratch = D * pT + 2 * T * pD + 2 * T * pT;
-    // Each block has scratch of its own, so there are few where heads are large.
+    const std::int64_t Q = queries_at_once<Real>(T), pD = padded<Real>(D);
+    const std::int64_t scratch = (T + Q + 4) * pD + (D + 2 * T) * Q;
+    // Each block of heads has scratch of its own, so there are few where heads are large.
     constexpr std::int64_t kMostScratch = 16 * 1024 * 1024;
     const std::int64_t blocks =
         std::min(block_count(B * H, T * T * (D + 8) / 4), std::max<std::int64_t>(kMostScratch / scratch, 2));
@@ -273,23 +311,25 @@ struct CausalAttention final : Node {
     const Real scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(D)));
     parallel_for(blocks, [&](std::int64_t block) {
       const auto [begin, end] = block_range(B * H, blocks, block);
-      Real *lanes = all + block * scratch, *packed = lanes + D * pT, *product = packed + T * pD;
-      Real *p = product + T * pD, *ds = p + T * pT;
-      if (D < pD) std::fill_n(packed, T * pD, Real{0});  // what stands beyond D is multiplied too
+      Real *keys = all + block * scratch, *queries = keys + T * pD, *product = queries + Q * pD;
+      Real *lanes = product + 4 * pD, *p = lanes + D * Q, *ds = p + T * Q;
+      if (D < pD) std::fill_n(keys, (T + Q) * pD, Real{0});  // what stands beyond D is multiplied too
       for (std::int64_t i = begin; i < end; ++i) {
         const Real* q = x + i / H * T * 3 * C + i % H * D;
         f(Head<Real>{T,
                      D,
+                     Q,
                      many_registers(),
                      scale,
                      {q, 3 * C},
                      {q + C, 3 * C},
                      {q + 2 * C, 3 * C},
-                     {lanes, pT},
-                     {packed, pD},
+                     {keys, pD},
+                     {queries, pD},
+                     {lanes, Q},
                      {product, pD},
-                     {p, pT},
-                     {ds, pT}},
+                     {p, Q},
+                     {ds, Q}},
           i / H, i % H);
       }
     });
