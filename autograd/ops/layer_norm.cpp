@@ -72,7 +72,7 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
   }
 }
 
-// Inputs x [R, n], gamma [n], beta [n]; outputs y [R, n] and, for backward, mean [R] and rstd [R].
+// Inputs x [..., n], gamma [n], beta [n]; outputs y [..., n] and, for backward, mean [...] and rstd [...].
 struct LayerNorm final : Node {
   explicit LayerNorm(double eps) : eps(eps) {}
   const double eps;
@@ -112,8 +112,8 @@ struct LayerNorm final : Node {
       const Tensor g = has_input(1) ? input(1) * dy : dy;
       dx.add(0, rstd * (g - mean(g, {-1}, true) - x_hat * mean(g * x_hat, {-1}, true)));
     }
-    if (has_input(1) && dx.needs(1)) dx.add(1, sum(dy * x_hat, {0}));
-    if (has_input(2) && dx.needs(2)) dx.add(2, sum(dy, {0}));
+    if (has_input(1) && dx.needs(1)) dx.add(1, sum_to(dy * x_hat, input_shape(1)));
+    if (has_input(2) && dx.needs(2)) dx.add(2, sum_to(dy, input_shape(2)));
   }
 };
 
@@ -136,9 +136,12 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
           normalized_shape, ", got ", parameter.shape());
   }
   check(eps >= 0, "layer_norm: eps is not negative, got ", eps);
-  const std::int64_t R = numel(Shape(x.shape().begin(), x.shape().begin() + lead));
-  const auto flat = [n](const Tensor& parameter) { return parameter.defined() ? reshape(parameter, {n}) : parameter; };
-  return reshape(apply_op<LayerNorm>({reshape(x, {R, n}), flat(gamma), flat(beta)}, eps)[0], x.shape());
+  const auto flat = [&](const Tensor& parameter) {
+    return parameter.defined() && dims != 1 ? reshape(parameter, {n}) : parameter;
+  };
+  return over_last(dims, x, [&](const Tensor& rows) {
+    return apply_op<LayerNorm>({rows, flat(gamma), flat(beta)}, eps)[0];
+  });
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps) {

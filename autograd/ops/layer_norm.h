@@ -43,16 +43,29 @@ inline Tensor dense_or(const Tensor& given, std::int64_t n, double value, DType 
   return given.defined() ? dense(given) : full({n}, value, dtype);
 }
 
-// Runs kernel(NormForward<T>) over blocks of x [R, n]. Inputs x and, maybe undefined, scale and shift [n]; outputs y
-// [R, n], mean [R], spread [R].
+// The shape of one value a row of x [..., n].
+inline Shape rows_shape(const Shape& x) { return Shape(x.begin(), x.end() - 1); }
+
+// f(x), a norm over the last dimension, over the last `dims` of them together.
+template <class F>
+Tensor over_last(std::int64_t dims, const Tensor& x, F f) {
+  if (dims == 1) return f(x);
+  Shape flat(x.shape().begin(), x.shape().end() - dims);
+  flat.push_back(numel(Shape(x.shape().end() - dims, x.shape().end())));
+  return reshape(f(reshape(x, flat)), x.shape());
+}
+
+// Runs kernel(NormForward<T>) over blocks of rows of x [..., n]. Inputs x and, maybe undefined, scale and shift [n];
+// outputs y [..., n], mean [...], spread [...].
 template <class Kernel>
 Tensors norm_forward(std::string_view op, const Tensors& in, Kernel kernel) {
   const Tensor x = dense(in[0]);
-  const std::int64_t R = x.size(0), n = x.size(1);
+  const Shape rows = rows_shape(x.shape());
+  const std::int64_t R = numel(rows), n = x.size(-1);
   const Tensor scale = dense_or(in[1], n, 1, x.dtype());
   const Tensor shift = dense_or(in.size() > 2 ? in[2] : Tensor(), n, 0, x.dtype());
-  const Tensor y = Tensor::empty(x.shape(), x.dtype()), mean = Tensor::empty({R}, x.dtype()),
-               spread = Tensor::empty({R}, x.dtype());
+  const Tensor y = Tensor::empty(x.shape(), x.dtype()), mean = Tensor::empty(rows, x.dtype()),
+               spread = Tensor::empty(rows, x.dtype());
   dispatch_float(op, x.dtype(), [&](auto t) {
     using T = decltype(t);
     const T *from = x.data<T>(), *weights = scale.data<T>(), *shifts = shift.data<T>();
@@ -70,7 +83,7 @@ Tensors norm_forward(std::string_view op, const Tensors& in, Kernel kernel) {
 template <class Kernel>
 void norm_backward(const Node& node, const Tensor& cotangent, GradientSink& dx, Kernel kernel) {
   const Tensor dy = dense(cotangent), x = dense(node.input(0)), mean = node.output(1), spread = node.output(2);
-  const std::int64_t n = x.size(1), R = n > 0 ? x.size(0) : 0;
+  const std::int64_t n = x.size(-1), R = n > 0 ? x.numel() / n : 0;
   const Tensor scale = dense_or(node.has_input(1) ? node.input(1) : Tensor(), n, 1, x.dtype());
   const auto wanted = [&](std::int64_t i) { return i < node.input_count() && node.has_input(i) && dx.needs(i); };
   const GradientSink::Accumulator out = wanted(0) ? dx.accumulator(0) : GradientSink::Accumulator{};

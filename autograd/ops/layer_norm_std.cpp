@@ -71,7 +71,7 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
   }
 }
 
-// Inputs x [R, n], a_2 [n], b_2 [n]; outputs y [R, n] and, for backward, mean [R] and std [R].
+// Inputs x [..., n], a_2 [n], b_2 [n]; outputs y [..., n] and, for backward, mean [...] and std [...].
 struct LayerNormStd final : Node {
   explicit LayerNormStd(double eps) : eps(eps) {}
   const double eps;
@@ -105,7 +105,7 @@ struct LayerNormStd final : Node {
   // The same in ops, to be differentiated again. The statistics are formed anew: saved ones would lead nowhere.
   void formula(const Tensor& dy, GradientSink& dx) const {
     const Tensor d = centred(input(0));
-    const double n = static_cast<double>(input_shape(0)[1]);
+    const double n = static_cast<double>(input_shape(0).back());
     const Tensor s = sqrt(sum(d * d, {-1}, true) / (n - 1));
     const Tensor r = 1.0 / (s + eps);
     if (dx.needs(0)) {
@@ -114,8 +114,8 @@ struct LayerNormStd final : Node {
       const Tensor divisor = (n - 1) * masked_fill(s, eq(s, zeros_like(s)), 1);
       dx.add(0, r * (g - mean(g, {-1}, true)) - d * (r * r * sum(g * d, {-1}, true) / divisor));
     }
-    if (has_input(1) && dx.needs(1)) dx.add(1, sum(dy * (d * r), {0}));
-    if (has_input(2) && dx.needs(2)) dx.add(2, sum(dy, {0}));
+    if (has_input(1) && dx.needs(1)) dx.add(1, sum_to(dy * (d * r), input_shape(1)));
+    if (has_input(2) && dx.needs(2)) dx.add(2, sum_to(dy, input_shape(2)));
   }
 };
 
@@ -133,8 +133,7 @@ Tensor layer_norm_std(const Tensor& x, const Tensor& a_2, const Tensor& b_2, dou
           parameter.shape());
   }
   check(eps >= 0, "layer_norm_std: eps is not negative, got ", eps);
-  const std::int64_t R = numel(Shape(x.shape().begin(), x.shape().end() - 1));
-  return reshape(apply_op<LayerNormStd>({reshape(x, {R, n}), a_2, b_2}, eps)[0], x.shape());
+  return apply_op<LayerNormStd>({x, a_2, b_2}, eps)[0];
 }
 
 }  // namespace prenorm

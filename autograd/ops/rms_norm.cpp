@@ -60,7 +60,7 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
   }
 }
 
-// Inputs x [R, n], weight [n]; outputs y [R, n] and, for backward, mean(x^2) [R] and rstd [R].
+// Inputs x [..., n], weight [n]; outputs y [..., n] and, for backward, mean(x^2) [...] and rstd [...].
 struct RmsNorm final : Node {
   explicit RmsNorm(double eps) : eps(eps) {}
   const double eps;
@@ -98,7 +98,7 @@ struct RmsNorm final : Node {
       const Tensor g = has_input(1) ? input(1) * dy : dy;
       dx.add(0, rstd * (g - x_hat * mean(g * x_hat, {-1}, true)));
     }
-    if (has_input(1) && dx.needs(1)) dx.add(1, sum(dy * x_hat, {0}));
+    if (has_input(1) && dx.needs(1)) dx.add(1, sum_to(dy * x_hat, input_shape(1)));
   }
 };
 
@@ -115,9 +115,8 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
           weight.shape());
   }
   check(eps >= 0, "rms_norm: eps is not negative, got ", eps);
-  const std::int64_t n = numel(normalized_shape), R = numel(Shape(x.shape().begin(), x.shape().begin() + lead));
-  const Tensor flat = weight.defined() ? reshape(weight, {n}) : weight;
-  return reshape(apply_op<RmsNorm>({reshape(x, {R, n}), flat}, eps)[0], x.shape());
+  const Tensor flat = weight.defined() && dims != 1 ? reshape(weight, {numel(normalized_shape)}) : weight;
+  return over_last(dims, x, [&](const Tensor& rows) { return apply_op<RmsNorm>({rows, flat}, eps)[0]; });
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

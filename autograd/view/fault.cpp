@@ -30,7 +30,7 @@ auto wrong_norm(const std::string& name) {
     Tensor dx = parts->passed;
     if (name == kMean) dx = dx + parts->mean_part;
     if (name == kXHat) dx = dx + parts->x_hat_part;
-    if (name != kSigma) dx = dx / unsqueeze(parts->sigma, 1);
+    if (name != kSigma) dx = dx / unsqueeze(parts->sigma, -1);
     gradients[0] = to(dx, gradients[0].dtype());
   };
 }

@@ -28,8 +28,8 @@ std::optional<NormParts> norm_parts(const RecordedNode& node, const Tensors& cot
   NormParts parts;
   parts.incoming = gamma.defined() ? gamma * dy : dy;
   const Tensor& g = parts.incoming;
-  const std::int64_t n = x.size(1);
-  if (n == 0 || x.size(0) == 0) return std::nullopt;
+  const std::int64_t n = x.size(-1);
+  if (x.numel() == 0) return std::nullopt;
   if (op != "rms_norm") parts.mean_part = expand(mean(g, {-1}, true), g.shape());
   Tensor x_hat, along;
   if (op == "layer_norm_std") {
@@ -40,13 +40,13 @@ std::optional<NormParts> norm_parts(const RecordedNode& node, const Tensors& cot
     const Tensor divisor = static_cast<double>(n - 1) * masked_fill(s, eq(s, zeros_like(s)), 1);
     along = sum(g * d, {-1}, true) / divisor;
   } else {
-    parts.sigma = unsqueeze(1.0 / wide(node.outputs[2]), 1);
+    parts.sigma = unsqueeze(1.0 / wide(node.outputs[2]), -1);
     x_hat = (op == "rms_norm" ? x : x - mean(x, {-1}, true)) / parts.sigma;
     along = mean(g * x_hat, {-1}, true);
   }
   parts.x_hat_part = x_hat * along;
   parts.passed = (parts.mean_part.defined() ? g - parts.mean_part : g) - parts.x_hat_part;
-  parts.sigma = squeeze(parts.sigma, 1);
+  parts.sigma = squeeze(parts.sigma, -1);
   return parts;
 }
 

@@ -8,7 +8,7 @@
 
 namespace prenorm::view {
 
-// For layer_norm, layer_norm_std and rms_norm, over rows [R, n], with g = dy * gamma:
+// For layer_norm, layer_norm_std and rms_norm, over rows of [..., n], with g = dy * gamma:
 //   passed = g - mean_part - x_hat_part,  dx = passed / sigma
 // Adding a constant to a row changes nothing that is normalised, so the mean of g is removed (not by rms_norm);
 // scaling it changes nothing either (up to eps), so the part along x_hat is removed.
@@ -17,7 +17,7 @@ struct NormParts {
   Tensor mean_part;  // undefined: rms_norm
   Tensor x_hat_part;
   Tensor passed;
-  Tensor sigma;  // [R]: sqrt(var + eps), std + eps or sqrt(mean(x^2) + eps)
+  Tensor sigma;  // [...]: sqrt(var + eps), std + eps or sqrt(mean(x^2) + eps)
 };
 
 bool is_norm(std::string_view op);

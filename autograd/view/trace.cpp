@@ -1,6 +1,7 @@
 #include "autograd/view/trace.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "autograd/ops.h"
@@ -8,21 +9,23 @@
 namespace prenorm::view {
 namespace {
 
+// Adds to slot(input), whatever is there, as the engine does: then sums have the same bits.
 class Collect final : public GradientSink {
  public:
-  explicit Collect(const RecordedNode& node, const std::vector<bool>& wanted)
-      : node_(node), wanted_(wanted), gradients_(node.inputs.size()) {}
+  using Slot = std::function<Tensor&(std::size_t input)>;
+  Collect(const RecordedNode& node, const std::vector<bool>& wanted, Slot slot)
+      : node_(node), wanted_(wanted), slot_(std::move(slot)) {}
 
   bool needs(std::int64_t input) const override {
     return node_.node->needs(input) && wanted_[static_cast<std::size_t>(input)];
   }
   void add(std::int64_t input, Tensor dx) override {
     if (!needs(input)) return;
-    Tensor& gradient = gradients_[static_cast<std::size_t>(input)];
+    Tensor& gradient = slot_(static_cast<std::size_t>(input));
     gradient = sum_of(gradient, contiguous(dx.detach()));  // values of a record are read as row-major
   }
   Accumulator accumulator(std::int64_t input) override {
-    Tensor& gradient = gradients_[static_cast<std::size_t>(input)];
+    Tensor& gradient = slot_(static_cast<std::size_t>(input));
     if (!gradient.defined()) {
       const Tensor& value = node_.input_values[static_cast<std::size_t>(input)];
       gradient = Tensor::empty(value.shape(), value.dtype());
@@ -31,12 +34,11 @@ class Collect final : public GradientSink {
     gradient = copy_of(gradient);
     return {gradient, false};
   }
-  Tensors take() { return std::move(gradients_); }
 
  private:
   const RecordedNode& node_;
   const std::vector<bool>& wanted_;
-  Tensors gradients_;
+  Slot slot_;
 };
 
 void add_to(Tensors& sums, const Tensors& more) {
@@ -93,9 +95,10 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 }
 
 Tensors backward_of(const RecordedNode& node, const Tensors& cotangents, const std::vector<bool>& wanted) {
-  Collect sink(node, wanted);
+  Tensors gradients(node.inputs.size());
+  Collect sink(node, wanted, [&](std::size_t input) -> Tensor& { return gradients[input]; });
   node.node->backward_from(node.input_values, node.outputs, cotangents, sink);
-  return sink.take();
+  return gradients;
 }
 
 Trace recorded_trace(const Record& record) {
@@ -127,11 +130,17 @@ Trace broken_trace(const Record& record, const Trace& recorded, const Fault& fau
     here.gradients = backward_of(node, here.cotangents, here.asked);
     if (fault.node == id) fault.change(node, here.cotangents, here.gradients);
     here.stems_from.assign(node.inputs.size(), here.cotangents);
+    const auto overwrites = [&](const Ref& to) { return fault.overwrites && fault.node == to.node; };
+    if (fault.node != id && std::none_of(node.inputs.begin(), node.inputs.end(), overwrites)) {
+      Collect sink(node, here.asked, [&](std::size_t input) -> Tensor& { return cotangent(node.inputs[input]); });
+      node.node->backward_from(node.input_values, node.outputs, here.cotangents, sink);
+      continue;
+    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Ref& to = node.inputs[i];
       if (!to.given() || !here.gradients[i].defined()) continue;
       Tensor& total = cotangent(to);
-      total = fault.overwrites && fault.node == to.node ? here.gradients[i] : sum_of(total, here.gradients[i]);
+      total = overwrites(to) ? here.gradients[i] : sum_of(total, here.gradients[i]);
     }
   }
   return trace;

@@ -61,7 +61,7 @@ TEST_CASE("without a change, the pass redone is the pass recorded") {
   Recording run;
   const Tensor ids = randint(0, 11, {2, 4});
   cross_entropy(model(ids), ids).backward();
-  Json right = parse(run), redone = parse(run, {.break_it = BreakIt{.op = "layer_norm", .fault = "factor 1"}});
+  Json right = parse(run), redone = parse(run, {.break_it = BreakIt{.op = "cross_entropy", .fault = "factor 1"}});
   redone["broken"] = nullptr;
   REQUIRE(redone["nodes"].size() == right["nodes"].size());
   for (std::size_t i = 0; i < right["nodes"].size(); ++i) {
@@ -69,6 +69,25 @@ TEST_CASE("without a change, the pass redone is the pass recorded") {
       CAPTURE(i);
       CAPTURE(std::string(key));
       CHECK(redone["nodes"][i][key] == right["nodes"][i][key]);
+    }
+  }
+}
+
+TEST_CASE("faults of a norm over rows of any number of dimensions") {
+  for (const Shape& shape : {Shape{4}, Shape{3, 4}, Shape{2, 3, 4}, Shape{2, 1, 3, 4}}) {
+    Recording run;
+    const Tensor x = randn64(shape, 1), gamma = uniform64({4}, 0.5, 2, 3);
+    sum(tanh(layer_norm(x, gamma)) * rms_norm(layer_norm_std(x, gamma), gamma)).backward();
+    CHECK(with_verdict(parse(run), "wrong").empty());
+    for (const char* op : {"layer_norm", "layer_norm_std", "rms_norm"}) {
+      for (const std::string& fault : Recording::faults(op)) {
+        if (fault == "= for +=") continue;
+        CAPTURE(shape);
+        CAPTURE(std::string(op));
+        CAPTURE(fault);
+        const Json json = parse(run, {.break_it = BreakIt{.op = op, .fault = fault}});
+        CHECK(with_verdict(json, "wrong") == Ids{only(json, op)["id"]});
+      }
     }
   }
 }

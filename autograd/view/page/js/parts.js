@@ -73,7 +73,7 @@ function normView(split) {
   let html = `<section class="part" id="norm-parts"><h3>What the norm lets through</h3>
     <p class="lead">${split.mean_part ? "Shifting a row or scaling it does not change the output, so two parts of" : "Scaling a row does not change the output, so one part of"} <i>g</i> = <i>γ</i>·<i>dy</i> never reach${split.mean_part ? "" : "es"} <i>x</i>. The parts are at right angles: their squared norms add up.</p>
     ${bars(parts.map((part) => ({...part, share: n[part.key] ** 2 / all})), "Shares of the squared norm of g")}
-    <p class="facts"><i>g</i>: norm <b>${short(n.incoming, 3)}</b> → passes <b>${short(n.passed, 3)}</b> → divided by σ${range ? ` (<b>${range}</b>${split.sigma.shape[0] > 1 ? ", a row each" : ""})` : ""}</p>`;
+    <p class="facts"><i>g</i>: norm <b>${short(n.incoming, 3)}</b> → passes <b>${short(n.passed, 3)}</b> → divided by σ${range ? ` (<b>${range}</b>${split.sigma.shape.reduce((a, b) => a * b, 1) > 1 ? ", a row each" : ""})` : ""}</p>`;
   if (split.incoming.values) {
     const scale = largestSize(split.incoming);
     const views = [["g = γ·dy", "incoming", ""], ...parts.map((part) => [part.name, part.key, part.key === "passed" ? "=" : "−"])];
