@@ -4,24 +4,23 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ablation/figure.h"
 #include "ablation/report.h"
 #include "ablation/result.h"
 #include "ablation/training_run.h"
+#include "autograd/atomic_file.h"
 #include "autograd/check.h"
 #include "autograd/parallel.h"
 #include "training/stop.h"
@@ -101,11 +100,10 @@ void declare(CLI::App& app, Options& o) {
 void check_together(const Options& o) {
   check(o.training.d_model % o.training.heads == 0, "--d-model ", o.training.d_model, " is not a multiple of --heads ",
         o.training.heads);
-  for (const std::string& path : {o.csv, o.curves, o.svg, o.report}) {
-    if (path.empty()) continue;
-    // Runs take minutes: a file that cannot be written is better known before.
-    const std::ofstream file(path, std::ios::app);
-    check(file.good(), path, ": cannot be written: ", std::strerror(errno));
+  // Runs take minutes: a file that cannot be written is better known before.
+  for (const auto& [option, path] : {std::pair{"--csv", o.csv}, std::pair{"--curves", o.curves},
+                                     std::pair{"--svg", o.svg}, std::pair{"--report", o.report}}) {
+    if (!path.empty()) AtomicFile(path, option);
   }
 }
 
@@ -208,13 +206,6 @@ std::vector<Run> run_all(const std::vector<Variant>& variants, const Training& t
 
 // --- what comes of them ----------------------------------------------------------------------------------------------
 
-void write_file(const std::string& path, const std::string& content) {
-  if (path.empty()) return;
-  std::ofstream file(path, std::ios::trunc);
-  file << content << std::flush;
-  check(file.good(), path, ": cannot be written: ", std::strerror(errno));
-}
-
 // Whether all runs that have a range are inside.
 bool judge(const std::vector<Run>& runs, const Training& training) {
   std::size_t judged = 0;
@@ -232,10 +223,10 @@ int report(const std::vector<Run>& runs, const Options& o) {
   print_table(std::cout, runs, o.training);
   std::cout << '\n';
   for (const std::string& sentence : conclusions(runs)) std::cout << sentence << '\n';
-  write_file(o.csv, table_csv(runs));
-  write_file(o.curves, curves_csv(runs));
-  write_file(o.svg, draw_figure(runs));
-  write_file(o.report, o.report.empty() ? "" : report_html(runs, o.training));
+  if (!o.csv.empty()) write_file(o.csv, table_csv(runs), "--csv");
+  if (!o.curves.empty()) write_file(o.curves, curves_csv(runs), "--curves");
+  if (!o.svg.empty()) write_file(o.svg, draw_figure(runs), "--svg");
+  if (!o.report.empty()) write_file(o.report, report_html(runs, o.training), "--report");
   return judge(runs, o.training) ? 0 : 1;
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "autograd/atomic_file.h"
 #include "autograd/check.h"
 
 namespace prenorm::gradcheck_rows {
@@ -118,10 +118,7 @@ void Table::write_json(const std::string& path) const {
                                 {"worst_order_1", first_.error},
                                 {"worst_order_2", second_.error},
                                 {"seconds", seconds_}};
-  std::ofstream out(path);
-  out << document.dump(1) << '\n';
-  out.close();
-  check(out.good(), path, ": cannot be written");
+  write_file(path, document.dump(1) + '\n', "--json");
 }
 
 void print_sweep(const Row& row, const std::vector<SweepPoint>& points, double default_step) {
