@@ -10,7 +10,8 @@
 //     dv_j = sum_{i >= j} p_ij dy_i                  dp_ij = dy_i . v_j
 //     ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij)
 //     dq_i = sum_{j <= i} ds_ij k_j / sqrt(D)        dk_j = sum_{i >= j} ds_ij q_i / sqrt(D)
-//   What stands later than i has no part in y_i, and its gradient from y_i is exactly 0.
+//   What stands later than i has no part in y_i, and its gradient from y_i is exactly 0. (As elsewhere a weight of 0
+//   times what is not finite is NaN: a NaN or infinity in v may be seen up to three positions earlier.)
 //
 // Kernels: a block of queries at a time against all keys that one of them looks at, so that p and ds stay in the second
 // cache however long the sequence is. They are held key by key, p[j][i]: the softmax runs down columns, for a whole
@@ -301,10 +302,11 @@ struct CausalAttention final : Node {
     if (qkv.numel() == 0) return;
     const std::int64_t Q = queries_at_once<Real>(T), pD = padded<Real>(D);
     const std::int64_t scratch = (T + Q + 4) * pD + (D + 2 * T) * Q;
-    // Each block of heads has scratch of its own, so there are few where heads are large.
-    constexpr std::int64_t kMostScratch = 16 * 1024 * 1024;
-    const std::int64_t blocks =
-        std::min(block_count(B * H, T * T * (D + 8) / 4), std::max<std::int64_t>(kMostScratch / scratch, 2));
+    // Each block of heads has scratch of its own, which stays in the cache from head to head: no more blocks than it
+    // takes to keep all threads busy. Heads do not know of each other: results are the same however they are shared
+    // out.
+    const std::int64_t threads = num_threads();
+    const std::int64_t blocks = std::min(block_count(B * H, T * T * (D + 8) / 4), threads == 1 ? threads : 4 * threads);
     const Tensor memory = Tensor::empty({blocks, scratch}, qkv.dtype());
     Real* const all = memory.mutable_data<Real>();
     const Real* const x = qkv.data<Real>();

@@ -65,6 +65,7 @@ const Tensor& fill_(const Tensor& x, double value) {
     const T converted = convert<T>(value);
     write<T, T>(x, x, [converted](T& element, const T&) { element = converted; });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("fill_", {}, {x});
   return x;
 }
 
@@ -102,6 +103,7 @@ const Tensor& mul_(const Tensor& x, double factor) {
     const T converted = convert<T>(factor);
     write<T, T>(x, x, [converted](T& element, T) { element *= converted; });
   });
+  if (Observer::any_for_unrecorded()) Observer::tell_unrecorded("mul_", {}, {x});
   return x;
 }
 

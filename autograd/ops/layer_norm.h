@@ -64,8 +64,8 @@ Tensors norm_forward(std::string_view op, const Tensors& in, Kernel kernel) {
   const std::int64_t R = numel(rows), n = x.size(-1);
   const Tensor scale = dense_or(in[1], n, 1, x.dtype());
   const Tensor shift = dense_or(in.size() > 2 ? in[2] : Tensor(), n, 0, x.dtype());
-  const Tensor y = Tensor::empty(x.shape(), x.dtype()), mean = Tensor::empty(rows, x.dtype()),
-               spread = Tensor::empty(rows, x.dtype());
+  const auto statistic = [&] { return n > 0 ? Tensor::empty(rows, x.dtype()) : zeros(rows, x.dtype()); };
+  const Tensor y = Tensor::empty(x.shape(), x.dtype()), mean = statistic(), spread = statistic();
   dispatch_float(op, x.dtype(), [&](auto t) {
     using T = decltype(t);
     const T *from = x.data<T>(), *weights = scale.data<T>(), *shifts = shift.data<T>();

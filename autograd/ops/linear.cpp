@@ -22,9 +22,10 @@ Tensor forward_as(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor rows = dense(x), w = dense(weight);
   T* result = y.mutable_data<T>();
   if (bias.defined()) {  // the product is then added to the bias: one pass over y less than adding it afterwards
-    const Tensor b = dense(bias);
-    parallel_rows(R, out, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) std::copy_n(b.data<T>(), out, result + r * out);
+    const Tensor dense_bias = dense(bias);
+    const T* b = dense_bias.data<T>();
+    parallel_rows(R, out, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) std::copy_n(b, out, result + r * out);
     });
   }
   gemm<T>(false, true, R, out, in, T{1}, rows.data<T>(), in, w.data<T>(), in, T(bias.defined() ? 1 : 0), result, out);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <vector>
 
 namespace prenorm {
 
@@ -64,13 +63,16 @@ PRENORM_VECTORIZED void add_rows(const T* x, std::int64_t rows, std::int64_t col
 
 template <class T>
 void column_sums(const T* x, std::int64_t rows, std::int64_t columns, T* out, bool add) {
-  // One partial sum a block, added in order: the same bits with any number of threads.
-  const std::int64_t blocks = std::max<std::int64_t>(block_count(rows, columns), 1);
-  std::vector<T> runs(static_cast<std::size_t>(blocks * columns));
-  std::vector<Wide<T>> totals(static_cast<std::size_t>(blocks * columns), 0);
-  parallel_for(blocks, [&](std::int64_t block) {
+  // One partial sum a block, added in order: the same bits with any number of threads. Few blocks, as each has memory
+  // of its own.
+  constexpr std::int64_t kMostBlocks = 32;
+  const std::int64_t blocks = std::clamp<std::int64_t>(block_count(rows, columns), 1, kMostBlocks);
+  const Tensor memory = zeros({blocks, columns}, dtype_of<T>()), wide = zeros({blocks, columns}, dtype_of<Wide<T>>());
+  T* const runs = memory.mutable_data<T>();
+  Wide<T>* const totals = wide.mutable_data<Wide<T>>();
+  parallel_for(blocks, [=](std::int64_t block) {
     const auto [begin, end] = block_range(rows, blocks, block);
-    add_rows(x + begin * columns, end - begin, columns, runs.data() + block * columns, totals.data() + block * columns);
+    add_rows(x + begin * columns, end - begin, columns, runs + block * columns, totals + block * columns);
   });
   for (std::int64_t block = 1; block < blocks; ++block) {
     for (std::int64_t c = 0; c < columns; ++c) totals[c] += totals[block * columns + c];

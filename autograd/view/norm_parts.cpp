@@ -21,7 +21,7 @@ double eps_of_layer_norm_std(const RecordedNode& node, std::int64_t n) {
 bool is_norm(std::string_view op) { return op == "layer_norm" || op == "layer_norm_std" || op == "rms_norm"; }
 
 std::optional<NormParts> norm_parts(const RecordedNode& node, const Tensors& cotangents) {
-  if (!cotangents[0].defined()) return std::nullopt;
+  if (!node.is_of_library() || !cotangents[0].defined()) return std::nullopt;
   const NoGrad no_grad;
   const std::string_view op = node.op();
   const Tensor x = wide(node.input_values[0]), gamma = wide(node.input_values[1]), dy = wide(cotangents[0]);

@@ -317,16 +317,21 @@ std::string line(std::string_view symbol, const Tensor& tensor, const Expression
 
 bool has_elements(const Tensor& tensor) { return tensor.defined() && tensor.numel() > 0; }
 
-// An op from elsewhere may go by a name in the table and be another.
-bool is_of_library(const RecordedNode& node) { return node.node->info().file.starts_with("autograd/ops/"); }
-
 // What an op calls its inputs.
 std::string symbol(std::string_view op, std::size_t input, std::size_t inputs) {
   static const std::map<std::string_view, std::vector<const char*>> names{
-      {"residual_add", {"dx", "dbranch"}},       {"linear", {"dx", "dW", "db"}},
-      {"layer_norm", {"dx", "dgamma", "dbeta"}}, {"layer_norm_std", {"dx", "da_2", "db_2"}},
-      {"rms_norm", {"dx", "dweight"}},           {"embedding", {"dids", "dW"}},
-      {"causal_attention_packed", {"dqkv"}}};
+      {"residual_add", {"dx", "dbranch"}},
+      {"linear", {"dx", "dW", "db"}},
+      {"layer_norm", {"dx", "dgamma", "dbeta"}},
+      {"layer_norm_std", {"dx", "da_2", "db_2"}},
+      {"rms_norm", {"dx", "dweight"}},
+      {"embedding", {"dids", "dW"}},
+      {"causal_attention_packed", {"dqkv"}},
+      {"scaled_dot_product_attention", {"dq", "dk", "dv"}},
+      {"where", {"dcondition", "da", "db"}},
+      {"masked_fill", {"dx"}},
+      {"cross_entropy", {"dx"}},
+      {"dropout", {"dx"}}};
   if (const auto found = names.find(op); found != names.end() && input < found->second.size()) {
     return found->second[input];
   }
@@ -340,14 +345,14 @@ std::string numbers_of(const RecordedNode& node) {
   const bool empty = std::any_of(node.input_values.begin(), node.input_values.end(),
                                  [](const Tensor& x) { return x.defined() && x.numel() == 0; });
   const auto formula = forwards().find(node.op());
-  const bool known = formula != forwards().end() && is_of_library(node) && !empty;
+  const bool known = formula != forwards().end() && node.is_of_library() && !empty;
   return line("y", node.outputs[0], known ? formula->second(Values{node}) : Expression{});
 }
 
 std::string backward_numbers_of(const RecordedNode& node, const NodeTrace& trace) {
   std::string text;
   const auto formula = backwards().find(node.op());
-  const bool known = formula != backwards().end() && is_of_library(node) && has_elements(node.outputs[0]) &&
+  const bool known = formula != backwards().end() && node.is_of_library() && has_elements(node.outputs[0]) &&
                      has_elements(trace.cotangents[0]);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Tensor& gradient = trace.gradients[i];

@@ -42,6 +42,8 @@ struct RecordedNode {
   std::vector<BackwardCall> calls;
 
   bool is_op() const { return kind == Kind::op; }
+  // An op from elsewhere may go by the name of one of the library's and be another.
+  bool is_of_library() const { return is_op() && node->info().file.starts_with("autograd/ops/"); }
   std::string_view op() const {
     return kind == Kind::op ? node->info().name : kind == Kind::leaf ? "leaf" : "constant";
   }

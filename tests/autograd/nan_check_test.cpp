@@ -60,6 +60,16 @@ TEST_CASE("nan_check: operations that leave no node are looked at, too") {
   expect_error([&] { sqrt(Tensor::of({-1}, {.dtype = float64})); }, {"sqrt gave NaN"});
 }
 
+TEST_CASE("nan_check: writes in place are looked at, too; statistics of no elements are not made up") {
+  const NanCheck check;
+  const Tensor x = ones({2});
+  layer_norm(zeros({3, 0}, float64).requires_grad_());
+  layer_norm_std(zeros({3, 0}, float64).requires_grad_());
+  expect_error([&] { mul_(x, kInfinity); }, {"mul_ gave infinity: output 0, float32 [2]"});
+  const NanCheck other;
+  expect_error([&] { fill_(x, kNan); }, {"fill_ gave NaN"});
+}
+
 TEST_CASE("nan_check: a gradient that is the first") {
   const NanCheck check;
   const Tensor x = leaf({1e-200, 1});

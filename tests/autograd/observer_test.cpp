@@ -113,6 +113,12 @@ TEST_CASE_FIXTURE(NoLeak, "an observer is told of operations that leave no node,
   const NoGrad no_grad;
   x + c;
   CHECK(seen.ops == Names{"exp", "argmax", "lt", "copy_", "add"});
+  fill_(c, 1);
+  CHECK(seen.last_outputs[0].is(c));
+  add_(c, c);
+  mul_(c, 2);
+  CHECK(seen.last_outputs[0].is(c));
+  CHECK(seen.ops == Names{"exp", "argmax", "lt", "copy_", "add", "fill_", "add_", "mul_"});
 }
 
 TEST_CASE_FIXTURE(NoLeak, "an observer is told of each call of backward, with total cotangents and its gradients") {

@@ -72,7 +72,7 @@ TEST_CASE("losses and sums") {
   const Json json = parse(run);
   CHECK(only(json, "cross_entropy")["numbers"] == "y = -(log 0.09003 + log 0.6652) / 2 = 1.408");
   CHECK(only(json, "cross_entropy")["backward_numbers"] ==
-        "da[0, 0] = (p - q) dy / count = (0.09003 - 1) * 1 / 2 = -0.455");
+        "dx[0, 0] = (p - q) dy / count = (0.09003 - 1) * 1 / 2 = -0.455");
   CHECK(only(json, "sum")["numbers"] == "y = 1 + 2 + … + 6 (6 terms) = 21");
   CHECK(only(json, "mean")["numbers"] == "y = (1 + 2 + … + 6 (6 terms)) / 6 = 3.5");
   CHECK(only(json, "mean")["backward_numbers"] == "dx[0, 0] = dy / n = 1 / 6 = 0.1667");
