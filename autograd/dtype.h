@@ -40,8 +40,8 @@ constexpr DType dtype_of() {
   return boolean;
 }
 
-// Calls f(T{}) with the C++ type of `dtype`: `dispatch_float("exp", x.dtype(), [&](auto t) { using T = decltype(t); …
-// })`.
+// Calls f(T{}) with the C++ type of `dtype`:
+//   dispatch_float("exp", x.dtype(), [&](auto t) { using T = decltype(t); … })
 template <class F>
 decltype(auto) dispatch_float(std::string_view op, DType dtype, F&& f) {
   if (dtype == float32) return f(float{});

@@ -20,8 +20,8 @@ namespace prenorm {
 
 using Dims = Shape;  // a list of dimension numbers
 
-// --- creation: no derivative
-// -------------------------------------------------------------------------------------------
+// --- creation: no derivative ---
+
 Tensor zeros(const Shape& shape, DType dtype = float32);
 Tensor ones(const Shape& shape, DType dtype = float32);
 Tensor full(const Shape& shape, double value, DType dtype = float32);
@@ -33,16 +33,17 @@ Tensor arange(double start, double end, double step = 1, DType dtype = int64);
 inline Tensor arange(double end) { return arange(0, end); }
 // rand, randn, randint, randperm, uniform, normal, multinomial: autograd/random.h
 
-// --- in place: never recorded; throw on a tensor that requires grad unless under NoGrad
-// ----------------------------------- Return x. Writing counts up the version that all views of the storage share.
+// --- in place: never recorded; throw on a tensor that requires grad unless under NoGrad ---
+
+// Return x. Writing counts up the version that all views of the storage share.
 const Tensor& fill_(const Tensor& x, double value);
 const Tensor& copy_(const Tensor& x, const Tensor& from);                // from broadcasts to x; converts dtype
 const Tensor& add_(const Tensor& x, const Tensor& y, double scale = 1);  // x += scale * y, y broadcasts to x
 const Tensor& mul_(const Tensor& x, double factor);                      // x *= factor
 
-// --- pointwise
-// ---------------------------------------------------------------------------------------------------------- Binary
-// ones broadcast by NumPy's rule. add, sub, mul also take int64.
+// --- pointwise ---
+
+// Binary ones broadcast by NumPy's rule. add, sub, mul also take int64.
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
@@ -71,8 +72,8 @@ Tensor to(const Tensor& x, DType dtype);  // between float types with derivative
 // x + branch, the sum of a residual connection: an op of its own, so that skip and branch are told apart in the graph.
 Tensor residual_add(const Tensor& x, const Tensor& branch);
 
-// --- reductions: over `dims`, all if none are given; reduced dims vanish unless keepdim
-// -------------------------------------
+// --- reductions: over `dims`, all if none are given; reduced dims vanish unless keepdim ---
+
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 // sum (x - mean)^2 / max(n - correction, 0). correction 1: unbiased, 0: biased.
@@ -88,8 +89,8 @@ Tensor max(const Tensor& x);  // of all elements
 // Sums over the dimensions that broadcasting `shape` to x's shape added or stretched. The derivative of expand.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// --- shape
-// ----------------------------------------------------------------------------------------------------------------
+// --- shape ---
+
 Tensor reshape(const Tensor& x, const Shape& shape);                      // view where possible; one size may be -1
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);  // view
 Tensor permute(const Tensor& x, const Dims& dims);                        // view
@@ -107,16 +108,17 @@ Tensor contiguous(const Tensor& x);                                         // x
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  // zero below the diagonal of the last two dims
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0);  // zero above it
 
-// --- products
-// ---------------------------------------------------------------------------------------------------------------
+// --- products ---
+
 // [..., m, k] @ [..., k, n] -> [..., m, n]; batch dims broadcast; 1-D operands as in NumPy.
 Tensor matmul(const Tensor& a, const Tensor& b);
 // x [..., in] @ weight^T + bias -> [..., out]; weight [out, in]; bias [out] or undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-// --- normalisation: over the last dimension or dimensions
-// -------------------------------------------------------------------- The two LayerNorms differ, and learners trip
-// over it: standard (Ba et al. 2016, PyTorch): gamma * (x - mean) / sqrt(var + eps) + beta, var with n; over the last
+// --- normalisation: over the last dimension or dimensions ---
+
+// The two LayerNorms differ, and learners trip over it:
+// standard (Ba et al. 2016, PyTorch): gamma * (x - mean) / sqrt(var + eps) + beta, var with n; over the last
 // gamma.dims() or `normalized_shape` dimensions. gamma, beta of that shape, or undefined.
 Tensor layer_norm(const Tensor& x, const Tensor& gamma = {}, const Tensor& beta = {}, double eps = 1e-5);
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& gamma, const Tensor& beta, double eps);
@@ -135,8 +137,8 @@ BatchNormResult batch_norm(const Tensor& x, const Tensor& weight = {}, const Ten
 Tensor batch_norm_with(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight = {},
                        const Tensor& bias = {}, double eps = 1e-5);
 
-// --- probabilities and losses
-// --------------------------------------------------------------------------------------------------
+// --- probabilities and losses ---
+
 Tensor softmax(const Tensor& x, std::int64_t dim = -1);  // a row of -inf alone gives NaN, as in PyTorch
 Tensor log_softmax(const Tensor& x, std::int64_t dim = -1);
 enum class Reduction { none, sum, mean, batchmean };
@@ -154,9 +156,9 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const CrossEntrop
 Tensor kl_div(const Tensor& log_probs, const Tensor& target, Reduction reduction = Reduction::mean,
               bool log_target = false);
 
-// --- lookup and attention
-// --------------------------------------------------------------------------------------------------------- Rows of
-// weight [V, D] by ids (int64, any shape) -> [..., D]. Ids outside [0, V) throw.
+// --- lookup and attention ---
+
+// Rows of weight [V, D] by ids (int64, any shape) -> [..., D]. Ids outside [0, V) throw.
 Tensor embedding(const Tensor& ids, const Tensor& weight);
 struct AttentionOptions {
   bool causal = false;               // key j only where j <= query i; needs Tq == Tk
@@ -174,8 +176,8 @@ AttentionResult scaled_dot_product_attention(const Tensor& q, const Tensor& k, c
 // The same for causal self-attention over packed heads: qkv [B, T, 3 * H * D] -> [B, T, H * D].
 Tensor causal_attention_packed(const Tensor& qkv, std::int64_t heads);
 
-// --- without derivative
-// --------------------------------------------------------------------------------------------------------------
+// --- without derivative ---
+
 Tensor eq(const Tensor& a, const Tensor& b);  // bool, broadcast
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
@@ -187,8 +189,8 @@ Tensor mod(const Tensor& a, std::int64_t divisor);  // int64; the result has the
 Tensor argmax(const Tensor& x, std::int64_t dim = -1, bool keepdim = false);  // the first of equal ones
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 
-// --- operators
-// --------------------------------------------------------------------------------------------------------------------------
+// --- operators ---
+
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);

@@ -3,9 +3,8 @@
 //
 //   engine       MT19937: words of 32 bits. "u64" is two of them, the first one in the high half.
 //   uniform      float32: (u32 mod 2^24) / 2^24, float64: (u64 mod 2^53) / 2^53: as many bits as the type holds.
-//   randint      low + u32 mod range below 2^28, low + u64 mod range from there on: the remainder's bias stays < 2^-4
-//   of
-//                a value's probability, two draws an element only where one would not do.
+//   randint      low + u32 mod range below 2^28, low + u64 mod range from there on: the remainder's bias stays
+//                < 2^-4 of a value's probability, two draws an element only where one would not do.
 //   randperm     Fisher-Yates from the front: entry i changes places with entry i + u32 mod (n - i).
 //   normal       Box-Muller, see below: of pairs from one to the next for fewer than 16 elements, else of blocks of 16.
 //   dropout      keep where a float64 uniform is below 1 - p, whatever the dtype that will be masked.
@@ -169,8 +168,7 @@ Generator& default_generator() {
 
 void manual_seed(std::uint64_t seed) { default_generator().seed(seed); }
 
-// --- tensors of random numbers
-// -----------------------------------------------------------------------------------------
+// --- tensors of random numbers ---
 
 Tensor uniform(const Shape& shape, double low, double high, RandomOptions options) {
   dispatch_float("uniform", options.dtype, [&](auto t) {

@@ -107,8 +107,8 @@ class Tensor {
   // True where both handles are on one and the same tensor.
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
 
-  // --- gradients (defined in engine.cpp)
-  // ------------------------------------------------------------------------------
+  // --- gradients (defined in engine.cpp) ---
+
   bool requires_grad() const;  // a leaf that asked for it, or computed from one
   bool is_leaf() const;        // not computed by a recorded operation
   // Leaves of a float type only. Returns this tensor.
@@ -165,8 +165,7 @@ struct GradOptions {
 };
 Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {}, GradOptions options = {});
 
-// --- templates
-// --------------------------------------------------------------------------------------------------------
+// --- templates ---
 
 template <class T>
 Tensor Tensor::of(const std::vector<T>& values, const Shape& shape, TensorOptions options) {

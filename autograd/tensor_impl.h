@@ -1,4 +1,4 @@
-// What a Tensor handle points to. Internal: for tensor.cpp, node.cpp and engine.cpp.
+// What a Tensor handle points to. Internal: for tensor.cpp, node.cpp, engine.cpp and view/forks.cpp.
 #pragma once
 
 #include <memory>

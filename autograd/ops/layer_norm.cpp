@@ -72,7 +72,7 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block) {
   }
 }
 
-// Inputs x [..., n], gamma [n], beta [n]; outputs y [..., n] and, for backward, mean [...] and rstd [...].
+// Inputs x [..., n], gamma [n], beta [n]; outputs y [..., n] and, for backward, mean - x[..., 0] [...] and rstd [...].
 struct LayerNorm final : Node {
   explicit LayerNorm(double eps) : eps(eps) {}
   const double eps;

@@ -71,7 +71,7 @@ PRENORM_VECTORIZED void backward_rows(const NormBackward<T>& block, T eps) {
   }
 }
 
-// Inputs x [..., n], a_2 [n], b_2 [n]; outputs y [..., n] and, for backward, mean [...] and std [...].
+// Inputs x [..., n], a_2 [n], b_2 [n]; outputs y [..., n] and, for backward, mean - x[..., 0] [...] and std [...].
 struct LayerNormStd final : Node {
   explicit LayerNormStd(double eps) : eps(eps) {}
   const double eps;
