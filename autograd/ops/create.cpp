@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/observer.h"
 #include "autograd/ops.h"
 
 namespace prenorm {
 
 Tensor full(const Shape& shape, double value, DType dtype) {
   Tensor out = Tensor::empty(shape, dtype);
+  const Observer::Inside inside;  // a new tensor is not a write into one
   return fill_(out, value);
 }
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
